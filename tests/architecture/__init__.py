@@ -1,0 +1,1 @@
+"""Rules about the code itself, read off its syntax trees."""

@@ -1,0 +1,1 @@
+"""XLA as an independent judge, and the record of its answers."""
