@@ -1,0 +1,71 @@
+"""Attributes: an op's parameters, as frozen dataclasses whose fields are the printed syntax.
+
+A field may be an int, float, bool, str, a (nested) tuple of those, a dtype, a `Dense` array, a `Sharding`, axes, or one
+of the two shared types that localisation rewrites without knowing the op: `ResultShape` and `Window`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Attrs:
+    """The attributes of an op that has none; the base of all others."""
+
+
+class ResultShape(tuple[int, ...]):
+    """The shape of the op's result, kept in its attributes because the operands do not tell it."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WindowDim:
+    """How a window moves along one dimension (StableHLO convolution, reduce_window); `low`/`high` may be negative."""
+
+    size: int = 1
+    stride: int = 1
+    base_dilation: int = 1
+    window_dilation: int = 1
+    low: int = 0
+    high: int = 0
+    reversed: bool = False
+
+
+class Window(tuple[WindowDim, ...]):
+    """A window, one `WindowDim` a dimension that it moves along."""
+
+    __slots__ = ()
+
+
+class Dense:
+    """An immutable array as an attribute; equal when dtype, shape and bytes are."""
+
+    __slots__ = ("_hash", "array")
+    array: NDArray[Any]
+
+    def __init__(self, array: Any) -> None:
+        held = np.array(array, copy=True, order="C")
+        held.setflags(write=False)
+        object.__setattr__(self, "array", held)
+        object.__setattr__(self, "_hash", hash((held.dtype.str, held.shape, held.tobytes())))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a Dense attribute is immutable")
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Dense) or self._hash != other._hash:
+            return False
+        mine, theirs = self.array, other.array
+        return mine.dtype == theirs.dtype and mine.shape == theirs.shape and mine.tobytes() == theirs.tobytes()
+
+    def __repr__(self) -> str:
+        return f"Dense({self.array.dtype}{list(self.array.shape)})"

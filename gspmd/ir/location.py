@@ -1,0 +1,35 @@
+"""Where in the user's source something was written."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+_PACKAGE = str(Path(__file__).resolve().parent.parent) + "/"
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A line of a source file; never part of a program's identity."""
+
+    file: str
+    line: int
+
+    def text(self) -> str:
+        """`model.py:14`, the path as short as the working directory allows."""
+        path = Path(self.file)
+        try:
+            return f"{path.relative_to(Path.cwd())}:{self.line}"
+        except ValueError:
+            return f"{path.name}:{self.line}"
+
+
+def user_location() -> Location | None:
+    """The innermost line on the call stack outside this package, or None."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(_PACKAGE):
+            return Location(frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back
+    return None

@@ -1,0 +1,96 @@
+"""The type of a value: element type, shape, and how it is split over the mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from gspmd.ir.dtypes import DType, as_dtype, dtype_name
+from gspmd.ir.sharding import Sharding
+
+
+class TensorType:
+    """An immutable tensor type: `TensorType("f32", (256, 1024))`, with a sharding once it has one.
+
+    `dtype` is a NumPy dtype (`ml_dtypes`' for bf16 and the like), `shape` is in elements: the whole tensor up to the
+    `collectives` stage, one device's shard from the `local` stage on (where `sharding` is None).
+    """
+
+    __slots__ = ("_hash", "dtype", "shape", "sharding")
+    dtype: DType
+    shape: tuple[int, ...]
+    sharding: Sharding | None
+
+    def __init__(self, dtype: Any, shape: Sequence[int], sharding: Sharding | None = None) -> None:
+        put = object.__setattr__
+        put(self, "dtype", as_dtype(dtype))
+        put(self, "shape", tuple(shape))
+        put(self, "sharding", sharding)
+        put(self, "_hash", hash((self.dtype, self.shape, sharding)))
+        if any(n < 0 for n in self.shape):
+            raise ValueError(f"a dimension cannot be negative: shape {self.shape}")
+        if sharding is not None and sharding.rank != len(self.shape):
+            raise ValueError(f"a sharding of rank {sharding.rank} on a tensor of rank {len(self.shape)}")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a TensorType is immutable")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TensorType, (dtype_name(self.dtype), self.shape, self.sharding)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, TensorType) or self._hash != other._hash:
+            return False
+        return self.dtype == other.dtype and self.shape == other.shape and self.sharding == other.sharding
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements; sub-byte types count a byte an element, as they are stored."""
+        return prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def bare(self) -> TensorType:
+        """The same type without its sharding."""
+        return self if self.sharding is None else TensorType(self.dtype, self.shape)
+
+    @property
+    def local(self) -> TensorType:
+        """The type of one device's shard (without a sharding); the type itself when it has no sharding."""
+        if self.sharding is None:
+            return self
+        return TensorType(self.dtype, self.sharding.local_shape(self.shape))
+
+    def with_sharding(self, sharding: Sharding | None) -> TensorType:
+        """The same dtype and shape under another sharding."""
+        return self if sharding == self.sharding else TensorType(self.dtype, self.shape, sharding)
+
+    def with_shape(self, shape: Sequence[int]) -> TensorType:
+        """The same dtype with another shape and no sharding."""
+        return TensorType(self.dtype, shape)
+
+    def text(self) -> str:
+        """As in the IR's text: `f32[256@data, 1024]`; a sharding that has nothing to show ends in `@_`: `f32[4]@_`."""
+        name = dtype_name(self.dtype)
+        if self.sharding is None:
+            return f"{name}[{', '.join(map(str, self.shape))}]"
+        dims = self.sharding.text(self.shape)
+        return f"{name}{dims}" if "@" in dims or dims[-1] != "]" else f"{name}{dims}@_"
