@@ -1,0 +1,57 @@
+"""Runs a whole program: global stages on whole arrays, local stages on shards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gspmd.ir.errors import ExecutionError
+from gspmd.ir.graph import Program
+from gspmd.ir.mesh import Mesh
+from gspmd.ir.opdef import Array, Shards
+from gspmd.ir.types import TensorType
+from gspmd.runtime.layout import assemble, distribute
+from gspmd.runtime.transport import Channel, LockstepTransport
+from gspmd.runtime.walker import Walker
+
+_ONE_DEVICE = Mesh({})
+
+
+def check_arguments(types: Sequence[TensorType], names: Sequence[str], arrays: Sequence[object]) -> None:
+    """Raise ExecutionError unless there is one array of the right shape and dtype for each input."""
+    if len(arrays) != len(types):
+        raise ExecutionError(f"the program takes {len(types)} arrays, got {len(arrays)}")
+    for i, (type_, array) in enumerate(zip(types, arrays, strict=True)):
+        shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
+        if shape != type_.shape or dtype != type_.dtype:
+            name = f"argument {i}" + (f" (%{names[i]})" if names[i] else "")
+            raise ExecutionError(
+                f"{name} must be {type_.bare.text()}, got {dtype}{list(shape) if shape is not None else ''}",
+                rule="call.C1",
+            )
+
+
+class Executor:
+    """A program and the walker that runs it, ready to be called again and again."""
+
+    def __init__(self, program: Program, channel: Channel | None = None) -> None:
+        """A global program runs on one device; a local one on the devices of `channel`."""
+        self.program = program
+        self.channel = channel if channel is not None and program.is_local else LockstepTransport(_ONE_DEVICE)
+        self.walker = Walker(self.channel)
+
+    def run_shards(self, arguments: Sequence[Shards]) -> list[Shards]:
+        """Run on shards that are laid out as the program's inputs say."""
+        return self.walker.run(self.program.body, arguments)
+
+    def run_whole(self, arrays: Sequence[Array], fill: object = 0) -> list[Array]:
+        """Run on whole arrays and put the results together; needs all shards here. `fill` goes into padding cells."""
+        program = self.program
+        check_arguments(program.inputs, [v.name for v in program.body.params], arrays)
+        if not program.is_local:
+            return [shards[0] for shards in self.run_shards([[np.asarray(x)] for x in arrays])]
+        indices = self.channel.indices
+        arguments = [distribute(np.asarray(x), t, indices, fill) for x, t in zip(arrays, program.inputs, strict=True)]
+        results = self.run_shards(arguments)
+        return [assemble(shards, t) for shards, t in zip(results, program.outputs, strict=True)]

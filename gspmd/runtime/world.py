@@ -1,0 +1,31 @@
+"""Which transport a mesh gets in this process: the simulator alone, MPI in a job of as many ranks as devices."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from gspmd.ir.errors import ExecutionError
+from gspmd.ir.mesh import Mesh
+from gspmd.runtime.environment import world
+from gspmd.runtime.mpi import MpiTransport
+from gspmd.runtime.transport import Channel, LockstepTransport
+
+
+@lru_cache(maxsize=64)
+def channel_for(mesh: Mesh) -> Channel:
+    """The transport for a mesh, made once; raises ExecutionError in a job whose ranks are neither one nor its devices."""
+    here = world()
+    if here.size == 1:
+        return lockstep(mesh)
+    if here.size != mesh.size:
+        raise ExecutionError(
+            f"the mesh {mesh.text()} has {mesh.size} devices, but this job has {here.size} ranks",
+            fix=f"start {mesh.size} ranks, or give a mesh of {here.size} devices (--mesh, GSPMD_MESH)",
+        )
+    return MpiTransport(mesh)
+
+
+@lru_cache(maxsize=64)
+def lockstep(mesh: Mesh) -> Channel:
+    """The transport that holds the shards of every device in this process."""
+    return LockstepTransport(mesh)
