@@ -1,0 +1,130 @@
+"""A program as integers: values, steps that tie them together, and who touches whom.
+
+Values of all regions are numbered alike. A step is one op with a rule, or one data-flow edge (a loop carry: initial
+value, body argument, body result, loop result), which is an identity over its values; steps know nothing else of ops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from gspmd.ir.graph import Node, Program, Region, Value
+from gspmd.ir.opdef import node_rule
+from gspmd.ir.types import TensorType
+from gspmd.propagation.project import Plan, identity_plan, plan_of
+
+Numbers = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The program's values and steps by number.
+
+    `types` lists the distinct types and `type_of` the type number of each value. Per step: `tensors` (value numbers,
+    operands first), `plans`, `nodes`, and `depths`, the longest path from an input. `adjacent` lists the steps that
+    each value takes part in.
+    """
+
+    values: list[Value]
+    types: list[TensorType]
+    type_of: list[int]
+    tensors: list[Numbers]
+    plans: list[Plan]
+    nodes: list[Node]
+    depths: list[int]
+    adjacent: list[list[int]]
+
+
+def network_of(program: Program) -> Network:
+    """Number a program's values and steps, those of all its regions among them."""
+    network = Network([], [], [], [], [], [], [], [])
+    _Numbering(network).region(program.body, 0)
+    return network
+
+
+class _Numbering:
+    """One walk over the program, with memos keyed by what repeats from layer to layer."""
+
+    def __init__(self, network: Network) -> None:
+        self.net = network
+        self.index: dict[Value, int] = {}
+        self.depth_of: list[int] = []  # per value
+        self.type_numbers: dict[TensorType, int] = {}
+        self.type_numbers_by_id: dict[int, int] = {}
+        self.plans: dict[tuple[Any, ...], Plan | None] = {}
+
+    def region(self, region: Region, depth: int) -> int:
+        """Number a region whose parameters lie at the given depth; the depth of its deepest result."""
+        for value in region.params:
+            self.add_value(value, depth)
+        index, depth_of, type_of = self.index, self.depth_of, self.net.type_of
+        add_value, plans = self.add_value, self.plans
+        for node in region.nodes:
+            op = node.op
+            ins = [index[v] for v in node.operands]
+            here = max([depth_of[v] for v in ins]) if ins else 0
+            inner = max([self.region(r, here) for r in node.regions]) if node.regions else here
+            outs = [add_value(v, inner + 1) for v in node.results]
+            if op.rule is not None:
+                key = (op, node.attrs, *[type_of[v] for v in ins], *[type_of[v] for v in outs])
+                if key in plans:
+                    plan = plans[key]
+                else:
+                    plan = plans[key] = _node_plan(node)
+                if plan is not None:
+                    self.add_step(node, plan, (*ins, *outs), here)
+            if op.flow is not None:
+                for group in op.flow(node):
+                    self.add_edge(node, group, here)
+        return max([depth_of[index[v]] for v in region.results], default=depth)
+
+    def add_value(self, value: Value, depth: int) -> int:
+        """Number a new value at a depth."""
+        net, type_ = self.net, value.type
+        number = self.index[value] = len(net.values)
+        net.values.append(value)
+        self.depth_of.append(depth)
+        net.adjacent.append([])
+        kind = self.type_numbers_by_id.get(id(type_))
+        if kind is None:
+            kind = self.add_type(type_)
+        net.type_of.append(kind)
+        return number
+
+    def add_type(self, type_: TensorType) -> int:
+        """The number of a type that was not seen as this object before."""
+        number = self.type_numbers.setdefault(type_, len(self.net.types))
+        if number == len(self.net.types):
+            self.net.types.append(type_)
+        self.type_numbers_by_id[id(type_)] = number
+        return number
+
+    def add_edge(self, node: Node, group: Iterable[Value], depth: int) -> None:
+        """Tie values together that are one value at different places."""
+        numbers = tuple(dict.fromkeys(self.index[v] for v in group))
+        plan = identity_plan(self.net.values[numbers[0]].type.shape, len(numbers)) if len(numbers) > 1 else None
+        if plan is not None and plan.visits:
+            self.add_step(node, plan, numbers, depth)
+
+    def add_step(self, node: Node, plan: Plan, tensors: Numbers, depth: int) -> None:
+        """Append a step and tell its values of it."""
+        net = self.net
+        number = len(net.tensors)
+        net.tensors.append(tensors)
+        net.plans.append(plan)
+        net.nodes.append(node)
+        net.depths.append(depth)
+        adjacent = net.adjacent
+        for v in tensors:
+            steps = adjacent[v]
+            if not steps or steps[-1] != number:
+                steps.append(number)
+
+
+def _node_plan(node: Node) -> Plan | None:
+    """The plan of a node's rule, or None if it has none or no step in it tells anything."""
+    rule = node_rule(node)
+    plan = None if rule is None else plan_of(rule)
+    return plan if plan is not None and plan.visits else None

@@ -1,0 +1,144 @@
+"""The fixed point: batches of steps by level and depth, each against a snapshot, until nothing changes.
+
+A batch is all waiting steps of one level and one depth (the longest path from an input; at backward levels the deep
+ones go first). Its proposals for a value are merged in a canonical order; the steps around what changed then wait at
+all their levels, and the lowest level is served first. None of this looks at the order in which ops are stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+from gspmd.propagation.levels import FIRST_BACKWARD
+from gspmd.propagation.network import Network
+from gspmd.propagation.states import CLASH, States
+from gspmd.propagation.step import Change, apply
+
+_LEVEL = 1 << 40  # keys are level * _LEVEL + depth, so that integers sort as pairs would
+_DEEPEST = 1 << 39
+
+_Offers = dict[int, list[tuple[int, Change]]]  # per value the steps that propose, and what
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What happened to values, one entry in each list.
+
+    The value, the step that spoke, the batch, what it said, and the value's state afterwards (in a log of lost
+    proposals: the state that it lost to).
+    """
+
+    values: list[int] = field(default_factory=list[int])
+    steps: list[int] = field(default_factory=list[int])
+    batches: list[int] = field(default_factory=list[int])
+    changes: list[Change] = field(default_factory=list[Change])
+    states: list[int] = field(default_factory=list[int])
+
+    def add(self, value: int, step: int, batch: int, change: Change, state: int) -> None:
+        """Note one entry down."""
+        self.values.append(value)
+        self.steps.append(step)
+        self.batches.append(batch)
+        self.changes.append(change)
+        self.states.append(state)
+
+
+class Search:
+    """The state of every value, the waiting batches, and the log of what was applied and what lost."""
+
+    def __init__(self, network: Network, states: States, initial: list[int]) -> None:
+        self.network, self.states = network, states
+        self.state = list(initial)
+        self.applied, self.lost = Log(), Log()
+        self.levels: list[int] = []  # of each batch
+        memos: dict[int, tuple[dict[tuple[int, ...], tuple[Change, ...]], ...]] = {}
+        visits: dict[int, tuple[tuple[int, int, int], ...]] = {}
+        for plan in {id(p): p for p in network.plans}.values():
+            visits[id(plan)] = tuple(_visit(level) for level in plan.visits)
+            memos[id(plan)] = tuple({} for _ in range(plan.visits[-1] + 1))
+        self._visits = [visits[id(p)] for p in network.plans]
+        self._memos = [memos[id(p)] for p in network.plans]
+        self._queued = [0] * len(network.plans)  # per step a bit for each level that it waits at
+        self._waiting: dict[int, list[int]] = {}
+        self._heap: list[int] = []
+
+    def run(self) -> None:
+        """Serve batches until none waits."""
+        split = {n for n, s in enumerate(self.states.items) if s.sharding.used}
+        self._touch([value for value, state in enumerate(self.state) if state in split])
+        heap, waiting = self._heap, self._waiting
+        while heap:
+            key = heappop(heap)
+            level = key // _LEVEL
+            self.levels.append(level)
+            offers = self._offers(waiting.pop(key), level)
+            if offers:
+                self._touch(self._settle(offers))
+
+    def _touch(self, values: list[int]) -> None:
+        """Let the steps around values that changed wait at all their levels."""
+        adjacent, depths, visits = self.network.adjacent, self.network.depths, self._visits
+        queued, waiting, heap = self._queued, self._waiting, self._heap
+        for value in values:
+            for step in adjacent[value]:
+                have = queued[step]
+                for bit, base, sign in visits[step]:
+                    if have & bit:
+                        continue
+                    have |= bit
+                    key = base + sign * depths[step]
+                    batch = waiting.get(key)
+                    if batch is None:
+                        waiting[key] = [step]
+                        heappush(heap, key)
+                    else:
+                        batch.append(step)
+                queued[step] = have
+
+    def _offers(self, batch: list[int], level: int) -> _Offers:
+        """What the steps of a batch propose, all looking at the same snapshot."""
+        offers: _Offers = {}
+        tensors, state, queued, memos = self.network.tensors, self.state, self._queued, self._memos
+        done = ~(1 << level)
+        for step in batch:
+            queued[step] &= done
+            members = tensors[step]
+            key = tuple([state[v] for v in members])
+            memo = memos[step][level]
+            changes = memo.get(key)
+            if changes is None:
+                changes = memo[key] = apply(self.network.plans[step], self.states, key, level)
+            for change in changes:
+                value = members[change.tensor]
+                if value in offers:
+                    offers[value].append((step, change))
+                else:
+                    offers[value] = [(step, change)]
+        return offers
+
+    def _settle(self, offers: _Offers) -> list[int]:
+        """Merge a batch's proposals into the values' states, those with most axes first; the values that changed."""
+        items, merge, state = self.states.items, self.states.merge, self.state
+        batch, note = len(self.levels) - 1, self.applied.add
+        for value, proposed in offers.items():
+            if len(proposed) == 1:
+                step, change = proposed[0]
+                state[value] = change.state
+                note(value, step, batch, change, change.state)
+                continue
+            proposed.sort(key=lambda offer: items[offer[1].state].order)
+            for step, change in proposed:
+                merged = merge(state[value], change.state)
+                if merged == CLASH:
+                    self.lost.add(value, step, batch, change, state[value])
+                elif merged != state[value]:
+                    state[value] = merged
+                    note(value, step, batch, change, merged)
+        return list(offers)
+
+
+def _visit(level: int) -> tuple[int, int, int]:
+    """The bit of a level, and what makes a step's key of its depth: `base + sign * depth`."""
+    forward = level < FIRST_BACKWARD
+    return 1 << level, level * _LEVEL + (0 if forward else _DEEPEST), 1 if forward else -1

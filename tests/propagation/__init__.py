@@ -1,0 +1,1 @@
+"""Propagation: laws on random programs, hand cases, and the reasons."""

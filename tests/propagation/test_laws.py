@@ -1,0 +1,118 @@
+"""Laws of propagation on random programs: order, idempotence, refinement, annotations, fit."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from gspmd.ir.graph import Node, Program, Region, Value
+from gspmd.propagation import propagate
+from tests.propagation.toy import random_program, shuffled
+
+SEEDS = range(80)
+
+
+def all_values(program: Program) -> list[Value]:
+    """Every value, those of regions after the results of the node that holds them."""
+
+    def of(region: Region) -> list[Value]:
+        out = list(region.params)
+        for node in region.nodes:
+            out += node.results
+            for inner in node.regions:
+                out += of(inner)
+        return out
+
+    return of(program.body)
+
+
+def by_original(program: Program) -> dict[Value, str]:
+    """The sharding that each value of an annotated program gets."""
+    result, _ = propagate(program)
+    return {v: w.type.sharding.text() for v, w in zip(all_values(program), all_values(result), strict=True)}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_result_does_not_depend_on_the_order_of_ops(seed: int) -> None:
+    program = random_program(seed)
+    expected = by_original(program)
+    for other in range(3):
+        assert by_original(shuffled(program, random.Random(other))) == expected
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_annotations_are_kept_and_only_refined_where_open(seed: int) -> None:
+    program = random_program(seed)
+    result, _ = propagate(program)
+    for before, after in zip(all_values(program), all_values(result), strict=True):
+        written, got = before.type.sharding, after.type.sharding
+        assert got is not None and not got.is_open
+        assert before.type.shape == after.type.shape and before.type.dtype == after.type.dtype
+        if written is None:
+            continue
+        assert got.refines(written, before.type.shape)
+        assert (got.replicated, got.unreduced) == (written.replicated, written.unreduced)
+        for d, e in zip(written.dims, got.dims, strict=True):
+            assert d.open or d.axes == e.axes
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_dimension_is_split_into_more_parts_than_it_has_elements(seed: int) -> None:
+    program = random_program(seed)
+    result, _ = propagate(program)
+    for before, after in zip(all_values(program), all_values(result), strict=True):
+        for d, n in zip(after.type.sharding.dims, after.type.shape, strict=True):  # type: ignore[union-attr]
+            assert d.parts <= max(n, 1) or before.type.sharding is not None
+
+
+def with_shardings(program: Program, shardings: dict[Value, object]) -> Program:
+    """The program with other annotations."""
+    new: dict[Value, Value] = {}
+
+    def put(v: Value) -> Value:
+        new[v] = Value(v.type.with_sharding(shardings.get(v)), v.name)  # type: ignore[arg-type]
+        return new[v]
+
+    def of(region: Region) -> Region:
+        params = tuple(map(put, region.params))
+        nodes: list[Node] = []
+        for n in region.nodes:
+            regions = tuple(map(of, n.regions))
+            operands = tuple(new[v] for v in n.operands)
+            nodes.append(replace(n, operands=operands, results=tuple(map(put, n.results)), regions=regions))
+        return Region(params, tuple(nodes), tuple(new[v] for v in region.results))
+
+    return Program.of(program.name, of(program.body), program.mesh)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_propagating_the_result_again_changes_nothing(seed: int) -> None:
+    """Even when all that was open before is left open again."""
+    program = random_program(seed)
+    result, _ = propagate(program)
+    again: dict[Value, object] = {}
+    for before, after in zip(all_values(program), all_values(result), strict=True):
+        written, got = before.type.sharding, after.type.sharding
+        assert got is not None
+        if written is None:
+            again[before] = got.opened()
+        else:
+            again[before] = got.with_dims(
+                tuple(replace(e, open=d.open) for d, e in zip(written.dims, got.dims, strict=True))
+            )
+    second = with_shardings(program, again)
+    assert [v.type.sharding for v in all_values(propagate(second)[0])] == [v.type.sharding for v in all_values(result)]
+
+
+def test_random_programs_do_propagate_and_do_conflict() -> None:
+    """The laws above are not vacuous."""
+    split = values = lost = 0
+    for seed in SEEDS:
+        result, reasons = propagate(random_program(seed))
+        values += len(all_values(result))
+        split += sum(bool(v.type.sharding.used) for v in all_values(result))  # type: ignore[union-attr]
+        lost += len(reasons.lost.values)
+    assert split > values / 3
+    assert lost >= 10

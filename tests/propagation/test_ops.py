@@ -1,0 +1,62 @@
+"""Propagation over every op of the set: its examples with random annotations around them."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from gspmd.inspect.explain import explain
+from gspmd.ir.builder import Builder
+from gspmd.ir.graph import Node, Program, Value
+from gspmd.ir.mesh import Mesh
+from gspmd.ir.parser import parse_example
+from gspmd.ir.printer import value_names
+from gspmd.ir.sharding import parse_sharding
+from gspmd.ops import OPS
+from gspmd.ops.annotate import SHARDING_CONSTRAINT
+from gspmd.propagation import propagate
+from tests.propagation.toy import random_annotation
+
+MESH = Mesh({"a": 2, "b": 4, "c": 3})
+RULED = [op for op in OPS.values() if op.rule is not None or op.flow is not None]
+EXAMPLES = [e for op in RULED for e in op.examples if not e.startswith("mesh ")]  # those bring a mesh of their own
+
+
+def annotated(example: str, rng: random.Random) -> Program:
+    """The op with annotations on some of its operands and results."""
+    (node,) = parse_example(example, OPS).body.nodes
+    b = Builder()
+
+    def maybe(v: Value) -> Value:
+        if v.type.rank and rng.random() < 0.5:
+            return SHARDING_CONSTRAINT(b, v, sharding=parse_sharding(random_annotation(rng, v.type.shape), MESH))
+        return v
+
+    operands = tuple(maybe(b.param(v.type)) for v in node.operands)
+    results = b.append(node.op, operands, node.attrs, [v.type for v in node.results], node.regions)
+    return Program.of("example", b.region([maybe(v) for v in results]), MESH)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_op_propagates_within_the_laws(example: str) -> None:
+    for seed in range(6):
+        program = annotated(example, random.Random(seed))
+        done, reasons = propagate(program)
+        before, after = nodes_values(program), nodes_values(done)
+        for old, new in zip(before, after, strict=True):
+            assert new.type.sharding is not None and not new.type.sharding.is_open
+            if old.type.sharding is not None:
+                assert new.type.sharding.refines(old.type.sharding, old.type.shape)
+                continue
+            for d, n in zip(new.type.sharding.dims, new.type.shape, strict=True):
+                assert d.parts <= max(1, n)
+        for name in value_names(done).values():
+            explain(done, reasons, name).text()
+
+
+def nodes_values(program: Program) -> list[Value]:
+    """Parameters and all results, regions included."""
+    nodes: list[Node] = list(program.body.walk())
+    inner = [v for n in nodes for r in n.regions for v in r.params]
+    return [*program.body.params, *(v for n in nodes for v in n.results), *inner]
