@@ -6,11 +6,9 @@ are. `search.py` finds the shardings, here the program is read and written again
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import replace
 
+from gspmd.ir.collector import collector_paused
 from gspmd.ir.errors import ShardingError, UsageError
 from gspmd.ir.graph import Node, Program, Region, Value
 from gspmd.ir.mesh import Mesh
@@ -33,7 +31,7 @@ def propagate(program: Program) -> tuple[Program, Reasons]:
             f"propagation completes a program at stage annotated, {program.name} is at {program.stage}",
             fix="propagate once, before all other passes",
         )
-    with _collector_paused():
+    with collector_paused():
         return _propagate(program)
 
 
@@ -47,18 +45,6 @@ def _propagate(program: Program) -> tuple[Program, Reasons]:
     result = _rebuild(program, dict(zip(network.values, values, strict=True)), states.mesh)
     reasons = Reasons(network, states, values, initial, search.state, search.applied, search.lost, search.levels)
     return result, reasons
-
-
-@contextmanager
-def _collector_paused() -> Generator[None]:
-    """Without Python's cycle collector: all that is allocated here stays, and it would be scanned again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _mesh_of(program: Program, network: Network) -> Mesh:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -122,6 +123,6 @@ def _several(machine: Machine, node: Node, args: Sequence[Shards]) -> Sequence[S
     return [[_array(row[k]) for row in rows] for k in range(len(node.results))]
 
 
-def _array(x: object) -> Array:
+def _array(x: Any) -> Array:
     """NumPy turns 0-d arrays into scalars on the way; here they are arrays throughout."""
-    return x if isinstance(x, np.ndarray) else np.asarray(x)
+    return np.asarray(x)

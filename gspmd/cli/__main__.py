@@ -1,0 +1,5 @@
+"""`python -m gspmd.cli`."""
+
+from gspmd.cli.main import main
+
+raise SystemExit(main())

@@ -1,0 +1,37 @@
+"""`gspmd.shard` and `gspmd.mesh_split`: an annotation on a traced value, a real split of an array outside of traces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gspmd.array import Array, from_numpy
+from gspmd.driver.reshard import reshard
+from gspmd.frontend.annotate import Entry, entries_of_mapping, shard_tracer, sharding_of_entries
+from gspmd.frontend.scope import is_tracing
+from gspmd.ir.mesh import Mesh
+
+
+def shard(x: Any, mesh: Mesh, *entries: Entry) -> Any:
+    """Annotate how a value is split over the mesh: one entry per dimension.
+
+    An entry is None (not split), "data", ("a", "b") for several axes major to minor, or one of these with a trailing
+    "?", which lets propagation split the dimension further; "?" alone leaves it open. Inside a traced function this
+    annotates and returns a traced value; outside it splits an array (the same on every rank) into a `gspmd.Array`.
+    Raises ShardingError at the user's line for unknown or repeated axes and a wrong number of entries.
+    """
+    if is_tracing():
+        return shard_tracer(x, mesh, *entries)
+    held = x if isinstance(x, Array) else np.asarray(x)
+    target = sharding_of_entries(held.ndim, mesh, entries).closed()
+    if isinstance(held, Array):
+        shards = reshard(held.shards, held.type, target, held.channel)
+        return Array(held.type.with_sharding(target), shards, held.channel)
+    return from_numpy(held, target)
+
+
+def mesh_split(x: Any, mesh: Mesh, dims_mapping: Sequence[Any]) -> Any:
+    """Annotate as the paper writes it (section 3.2): for each dimension the number of a mesh dimension, or -1."""
+    return shard(x, mesh, *entries_of_mapping(mesh, dims_mapping))

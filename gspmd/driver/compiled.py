@@ -1,0 +1,177 @@
+"""`compile` and what it returns: a program at every stage, ready to be called, looked into and checked."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gspmd.array import Array
+from gspmd.driver.module import Module, as_numpy, executor_for, trace
+from gspmd.driver.pipeline import Stages, run_stages, with_mesh
+from gspmd.driver.reshard import reshard
+from gspmd.driver.watch import CallChecker
+from gspmd.inspect.check import CheckReport, check_stages
+from gspmd.inspect.collectives import CollectiveUse, collectives_of
+from gspmd.inspect.explain import Explanation, explain
+from gspmd.ir.errors import ExecutionError, UsageError
+from gspmd.ir.graph import Program
+from gspmd.ir.mesh import Mesh
+from gspmd.ir.opdef import Shards
+from gspmd.ir.printer import print_program, value_names
+from gspmd.ir.sharding import Sharding
+from gspmd.ir.types import TensorType
+from gspmd.runtime.environment import world
+from gspmd.runtime.executor import Executor, check_arguments
+from gspmd.runtime.layout import distribute, sharding_of
+from gspmd.runtime.transport import Channel
+from gspmd.runtime.world import channel_for, lockstep
+
+
+class Compiled:
+    """A compiled program. Call it: alone it runs all devices in lockstep, in an MPI job of as many ranks it runs on them.
+
+    Arguments and results nest as the function's own; leaves are NumPy arrays (the same on every rank), Python scalars or
+    `gspmd.Array`; results are `gspmd.Array` and go into the next call without moving bytes.
+    """
+
+    def __init__(self, module: Module, stages: Stages) -> None:
+        self.module = module
+        self.stages = stages
+        self._executors: dict[Channel, Executor] = {}
+        self._checker = CallChecker.from_environment(module)
+        if world().size == self.mesh.size > 1:
+            self._same_everywhere()
+
+    def __repr__(self) -> str:
+        return f"Compiled({self.module.program.name} on {self.mesh.text()})"
+
+    @property
+    def mesh(self) -> Mesh:
+        """The mesh that the program runs on."""
+        mesh = self.stages.last.mesh
+        assert mesh is not None
+        return mesh
+
+    @property
+    def input_types(self) -> tuple[TensorType, ...]:
+        """The global input types with the shardings under which arguments are held."""
+        return self.stages.last.inputs
+
+    @property
+    def output_types(self) -> tuple[TensorType, ...]:
+        """The global output types with their shardings."""
+        return self.stages.last.outputs
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run on the devices of the mesh; raises ExecutionError in a job of another number of ranks."""
+        results = self._run(arguments, channel_for(self.mesh))
+        if self._checker is not None:
+            self._checker.after_call(arguments, results)
+        return results
+
+    def simulate(self, *arguments: Any) -> Any:
+        """Run all devices in lockstep in this process; returns whole NumPy arrays."""
+        leaves = self.module.flatten(arguments)
+        arrays = [as_numpy(x, t) for x, t in zip(leaves, self.input_types, strict=True)]
+        return self.module.unflatten(self._executor(lockstep(self.mesh)).run_whole(arrays))
+
+    def stage(self, name: str) -> Module:
+        """The program at a stage, which prints and runs; raises UsageError for a stage that is not there."""
+        program = self.stages.programs.get(name)
+        if program is None:
+            raise UsageError(f"there is no stage {name!r}", fix=f"use one of {', '.join(self.stages.programs)}")
+        return Module(program, self.module.in_tree, self.module.out_tree)
+
+    def shardings(self) -> dict[str, Sharding]:
+        """The sharding of every value of the `propagated` stage, by its printed name."""
+        names = value_names(self._stage_program("propagated"))
+        return {name: value.type.sharding for value, name in names.items() if value.type.sharding is not None}
+
+    def collectives(self) -> list[CollectiveUse]:
+        """Every collective of the `optimized` stage, with its bytes and how often it runs."""
+        return collectives_of(self._stage_program("optimized"))
+
+    def explain(self, value: str) -> Explanation:
+        """Why a value of the `propagated` stage is sharded as it is: the annotation and the path of ops."""
+        if self.stages.reasons is None:
+            raise UsageError(f"the program was compiled from stage {self.module.program.stage}: no reasons are known")
+        return explain(self._stage_program("propagated"), self.stages.reasons, value)
+
+    def check(self, *arguments: Any) -> CheckReport:
+        """Run every stage on the arguments and compare with the first; raises ExecutionError where they differ."""
+        leaves = self.module.flatten(arguments)
+        arrays = [as_numpy(x, t) for x, t in zip(leaves, self.input_types, strict=True)]
+        executors = {name: executor_for(p) for name, p in self.stages.programs.items()}
+        return check_stages(executors, arrays)
+
+    def _stage_program(self, name: str) -> Program:
+        program = self.stages.programs.get(name)
+        if program is None:
+            raise UsageError(f"the program was compiled from stage {self.module.program.stage}: it has no {name} stage")
+        return program
+
+    def _executor(self, channel: Channel) -> Executor:
+        found = self._executors.get(channel)
+        if found is None:
+            found = self._executors[channel] = Executor(self.stages.last, channel)
+        return found
+
+    def _run(self, arguments: tuple[Any, ...], channel: Channel) -> Any:
+        leaves = self.module.flatten(arguments)
+        names = [v.name for v in self.stages.last.body.params]
+        held = [x if isinstance(x, Array) else as_numpy(x, t) for x, t in zip(leaves, self.input_types, strict=True)]
+        check_arguments(self.input_types, names, held)
+        shards = [shards_of(x, t, channel) for x, t in zip(held, self.input_types, strict=True)]
+        results = self._executor(channel).run_shards(shards)
+        arrays = [Array(t, s, channel) for t, s in zip(self.output_types, results, strict=True)]
+        return self.module.unflatten(arrays)
+
+    def _same_everywhere(self) -> None:
+        """All ranks must have compiled one program: compared by a hash, one message if not."""
+        text = print_program(self.stages.last)
+        channel_for(self.mesh).same(hashlib.sha256(text.encode()).digest(), f"program {self.module.program.name}")
+
+
+def shards_of(held: Array | np.ndarray[Any, Any], type_: TensorType, channel: Channel) -> Shards:
+    """An argument as the shards that the program takes; a sharded array laid out otherwise is resharded."""
+    if not isinstance(held, Array):
+        return distribute(held, type_, channel.indices)
+    if held.channel is not channel:
+        raise ExecutionError("an array lives on another mesh, or in the simulator, than the program runs on")
+    if held.sharding == sharding_of(type_):
+        return held.shards
+    return reshard(held.shards, held.type, sharding_of(type_), channel)
+
+
+def compile(
+    program: Module | Callable[..., Any],
+    *types: Any,
+    mesh: Mesh | None = None,
+    devices: int | None = None,
+    until: str = "scheduled",
+    verify: bool = True,
+    progress: Callable[[str], None] | None = None,
+) -> Compiled:
+    """Compile a module, or a function with the types of its arguments, for a mesh.
+
+    `mesh` and `devices` are read off the annotations when left out. `until` stops at an earlier stage; `verify=False`
+    leaves out the checks after each stage.
+    """
+    module = program if isinstance(program, Module) else trace(program, *_types_of(program, types))
+    meshed = with_mesh(module.program, mesh, devices)
+    return Compiled(module, run_stages(meshed, until, verified=verify, progress=progress))
+
+
+def _types_of(function: Callable[..., Any], types: Sequence[Any]) -> Sequence[Any]:
+    declared: Sequence[Any] | None = getattr(function, "__gspmd_types__", None)
+    if types:
+        return types
+    if declared is None:
+        raise UsageError(
+            f"the types of the arguments of {getattr(function, '__name__', 'the function')} are not known",
+            fix="pass them after the function, or decorate it with @gspmd.program(TensorType(...), ...)",
+        )
+    return declared

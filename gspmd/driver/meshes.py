@@ -1,0 +1,44 @@
+"""The mesh that a program should use where it runs: what the command line says, else what the program asks for."""
+
+from __future__ import annotations
+
+import os
+from math import prod
+
+from gspmd.ir.errors import UsageError
+from gspmd.ir.mesh import Mesh
+from gspmd.runtime.environment import world
+
+MESH_VARIABLE = "GSPMD_MESH"
+
+
+def parse_mesh_option(text: str) -> Mesh:
+    """Read `data=2,model=4`; raises UsageError otherwise."""
+    pairs: list[tuple[str, int]] = []
+    for part in text.split(","):
+        name, equals, size = part.partition("=")
+        if not equals or not size.strip().isdigit() or int(size) < 1:
+            raise UsageError(f"{text!r} is no mesh", fix="write it as data=2,model=4")
+        pairs.append((name.strip(), int(size)))
+    return Mesh(pairs)
+
+
+def default_mesh(**axes: int) -> Mesh:
+    """The mesh to run on: `--mesh` or GSPMD_MESH wins; else the given sizes, -1 taking what is left of the ranks.
+
+    `gspmd.default_mesh(data=-1, model=1)`. Raises UsageError if the sizes do not fit the number of ranks.
+    """
+    given = os.environ.get(MESH_VARIABLE, "")
+    if given:
+        mesh = parse_mesh_option(given)
+        missing = [name for name in axes if name not in mesh.axis_names]
+        return Mesh([*mesh.axes, *((name, 1) for name in missing)])
+    ranks = world().size
+    fixed = prod(n for n in axes.values() if n != -1)
+    open_axes = [name for name, n in axes.items() if n == -1]
+    if len(open_axes) > 1 or ranks % fixed or (not open_axes and fixed != ranks > 1):
+        raise UsageError(
+            f"a mesh of {', '.join(f'{k}={v}' for k, v in axes.items())} does not fit {ranks} ranks",
+            fix="leave one axis at -1, or give --mesh",
+        )
+    return Mesh([(name, ranks // fixed if n == -1 else n) for name, n in axes.items()])

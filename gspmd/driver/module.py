@@ -1,0 +1,99 @@
+"""`Module`: a program as users hold it, with the nesting of its arguments and results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gspmd.frontend.trace import trace as trace_function
+from gspmd.frontend.tree import TreeDef, flatten
+from gspmd.ir.errors import ExecutionError
+from gspmd.ir.graph import Program
+from gspmd.ir.mesh import Mesh
+from gspmd.ir.printer import print_program
+from gspmd.ir.types import TensorType
+from gspmd.runtime.executor import Executor
+from gspmd.runtime.world import lockstep
+
+
+class Module:
+    """A program at the stage where it was made or loaded.
+
+    Without trees (a program read from text) it takes its inputs as separate arguments, and hands out a bare result
+    where there is one and a tuple where there are several.
+    """
+
+    def __init__(self, program: Program, in_tree: TreeDef | None = None, out_tree: TreeDef | None = None) -> None:
+        self.program = program
+        self.in_tree = in_tree
+        self.out_tree = out_tree
+        self._executor: Executor | None = None
+
+    def __repr__(self) -> str:
+        return f"Module({self.program.name}, {self.program.stage})"
+
+    @property
+    def mesh(self) -> Mesh | None:
+        """The mesh that the program is annotated for, if any."""
+        return self.program.mesh
+
+    @property
+    def input_types(self) -> tuple[TensorType, ...]:
+        """The types of the whole arrays that go in, flat."""
+        return self.program.inputs
+
+    @property
+    def output_types(self) -> tuple[TensorType, ...]:
+        """The types of the whole arrays that come out, flat."""
+        return self.program.outputs
+
+    def text(self) -> str:
+        """The program in the IR's text format."""
+        return print_program(self.program)
+
+    def run(self, *arguments: Any) -> Any:
+        """Run on one device (a program at a local stage: on all devices of its mesh, in this process)."""
+        if self._executor is None:
+            self._executor = executor_for(self.program)
+        arrays = [as_numpy(x, t) for x, t in zip(self.flatten(arguments), self.input_types, strict=True)]
+        return self.unflatten(self._executor.run_whole(arrays))
+
+    def flatten(self, arguments: tuple[Any, ...]) -> list[Any]:
+        """The leaves of a call's arguments; raises ExecutionError if they nest otherwise than the program's."""
+        leaves, tree = flatten(arguments)
+        if self.in_tree is not None and tree != self.in_tree:
+            raise ExecutionError(
+                f"the arguments nest as {tree.text()}, but the program takes {self.in_tree.text()}", rule="call.C2"
+            )
+        if len(leaves) != len(self.input_types):
+            raise ExecutionError(f"the program takes {len(self.input_types)} arrays, got {len(leaves)}", rule="call.C2")
+        return leaves
+
+    def unflatten(self, results: list[Any]) -> Any:
+        """The results in the function's own nesting."""
+        if self.out_tree is not None:
+            return self.out_tree.unflatten(results)
+        return results[0] if len(results) == 1 else tuple(results)
+
+
+def executor_for(program: Program) -> Executor:
+    """What runs a program in this process: on one device, or on all devices of its mesh for a local stage."""
+    from_mesh = lockstep(program.mesh) if program.is_local and program.mesh is not None else None
+    return Executor(program, from_mesh)
+
+
+def as_numpy(leaf: Any, type_: TensorType) -> np.ndarray[Any, Any]:
+    """An argument as a whole array; Python scalars take the program's dtype, sharded arrays are put together."""
+    if isinstance(leaf, (bool, int, float, complex)) and not type_.shape:
+        return np.asarray(leaf, type_.dtype)
+    return np.asarray(leaf)
+
+
+def trace(function: Any, *types: Any, **keywords: Any) -> Module:
+    """Trace a function of tensors into a module; arguments are types (`TensorType`) or arrays, nested as it takes them.
+
+    Raises TraceError, naming the line, for what a traced function cannot do.
+    """
+    traced = trace_function(function, *types, **keywords)
+    return Module(traced.program, traced.in_tree, traced.out_tree)

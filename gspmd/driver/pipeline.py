@@ -1,0 +1,109 @@
+"""The named stages, in order, each verified: from a program as the user wrote it to one that a device runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+from gspmd.ir.collector import collector_paused
+from gspmd.ir.errors import UsageError
+from gspmd.ir.graph import STAGES, Program
+from gspmd.ir.mesh import Mesh
+from gspmd.ir.verify import verify
+from gspmd.ops import OPS
+from gspmd.optimizer.optimize import optimize, schedule
+from gspmd.partitioner.collectives import lower_reshards
+from gspmd.partitioner.explicit import make_explicit
+from gspmd.partitioner.localize import localize
+from gspmd.propagation.propagate import propagate
+from gspmd.propagation.reasons import Reasons
+
+_AFTER_PROPAGATION: tuple[tuple[str, Callable[[Program], Program]], ...] = (
+    ("explicit", make_explicit),
+    ("collectives", lower_reshards),
+    ("local", localize),
+    ("optimized", optimize),
+    ("scheduled", schedule),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """A program at every stage up to the one asked for, why its values are sharded so, and the seconds each took."""
+
+    programs: dict[str, Program]
+    reasons: Reasons | None
+    seconds: dict[str, float]
+
+    @property
+    def last(self) -> Program:
+        """The program at the latest stage."""
+        return self.programs[next(reversed(self.programs))]
+
+
+def run_stages(
+    program: Program, until: str = STAGES[-1], *, verified: bool = True, progress: Callable[[str], None] | None = None
+) -> Stages:
+    """Take a program through the stages after its own, up to and including `until`, verifying each.
+
+    Raises UsageError for an unknown stage or one that lies before the program's own.
+    """
+    if until not in STAGES:
+        raise UsageError(f"there is no stage {until!r}", fix=f"use one of {', '.join(STAGES)}")
+    if STAGES.index(until) < STAGES.index(program.stage):
+        raise UsageError(f"the program is at stage {program.stage} already, which is after {until}")
+    with collector_paused():
+        return _run_stages(program, until, verified, progress)
+
+
+def _run_stages(program: Program, until: str, verified: bool, progress: Callable[[str], None] | None) -> Stages:
+    stages = Stages({program.stage: program}, None, {})
+    _verify(stages, program, verified)
+    wanted = STAGES[STAGES.index(program.stage) + 1 : STAGES.index(until) + 1]
+    if "propagated" in wanted:
+        start = perf_counter()
+        program, reasons = propagate(program)
+        stages = replace(stages, reasons=reasons)
+        _finish(stages, program, start, verified, progress)
+    for stage, run in _AFTER_PROPAGATION:
+        if stage in wanted:
+            start = perf_counter()
+            program = run(program)
+            _finish(stages, program, start, verified, progress)
+    return stages
+
+
+def _finish(
+    stages: Stages, program: Program, start: float, verified: bool, progress: Callable[[str], None] | None
+) -> None:
+    stages.seconds[program.stage] = perf_counter() - start
+    stages.programs[program.stage] = program
+    _verify(stages, program, verified)
+    if progress is not None:
+        progress(program.stage)
+
+
+def _verify(stages: Stages, program: Program, verified: bool) -> None:
+    if verified:
+        start = perf_counter()
+        verify(program, OPS)
+        stages.seconds["verify"] = stages.seconds.get("verify", 0.0) + perf_counter() - start
+
+
+def with_mesh(program: Program, mesh: Mesh | None, devices: int | None) -> Program:
+    """The program on the mesh that was asked for, if its annotations agree; on one device if nothing says otherwise.
+
+    Raises UsageError if mesh, number of devices and annotations contradict one another.
+    """
+    if mesh is not None and program.mesh is not None and mesh != program.mesh:
+        raise UsageError(
+            f"the program is annotated for the mesh {program.mesh.text()}, but compile was given {mesh.text()}",
+            fix="leave mesh= out, or annotate with that mesh",
+        )
+    found = mesh or program.mesh
+    if found is None:
+        found = Mesh({"devices": devices}) if devices is not None else Mesh({})
+    if devices is not None and devices != found.size:
+        raise UsageError(f"devices={devices}, but the mesh {found.text()} has {found.size}")
+    return program if program.mesh == found else replace(program, mesh=found)

@@ -1,0 +1,74 @@
+"""The user's annotations: `shard` and the paper's `mesh_split` (sections 3.1 and 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gspmd.frontend.numpy_core import lift
+from gspmd.frontend.scope import current_scope
+from gspmd.frontend.tracer import ArrayLike, Tracer, emit
+from gspmd.ir.errors import GspmdError, ShardingError
+from gspmd.ir.location import user_location
+from gspmd.ir.mesh import Mesh
+from gspmd.ir.sharding import Sharding
+from gspmd.ops.annotate import SHARDING_CONSTRAINT
+
+Entry = str | Sequence[str] | None
+
+
+def shard_tracer(x: ArrayLike, mesh: Mesh, *entries: Entry) -> Tracer:
+    """The value, annotated: one entry per dimension, None, "data", ("a", "b"), and a trailing "?" leaves it open.
+
+    Raises ShardingError at the user's line: for axes that the mesh has not or that are used twice, for another number
+    of entries than dimensions, and for a second mesh within one program.
+    """
+    return constrain(x, sharding_of_entries(lift(x).ndim, mesh, entries))
+
+
+def sharding_of_entries(rank: int, mesh: Mesh, entries: Sequence[Entry]) -> Sharding:
+    """The sharding that entries, one per dimension, say."""
+    loc = user_location()
+    if len(entries) != rank:
+        raise ShardingError(
+            f"{len(entries)} entries for a value of {rank} dimensions",
+            rule="shard.C1",
+            loc=loc,
+            fix="give one entry per dimension: None for one that is not split",
+        )
+    try:
+        return Sharding.of(mesh, *(e if e is None or isinstance(e, str) else tuple(e) for e in entries))
+    except GspmdError as error:
+        raise error.at(loc) from None
+
+
+def constrain(x: ArrayLike, sharding: Sharding) -> Tracer:
+    """The value, annotated with a sharding."""
+    current_scope().state.use_mesh(sharding.mesh, user_location())
+    return emit(SHARDING_CONSTRAINT, lift(x), sharding=sharding)
+
+
+def entries_of_mapping(mesh: Mesh, dims_mapping: Sequence[Any]) -> tuple[Entry, ...]:
+    """The paper's dims_mapping as entries: the number of a mesh dimension, or -1; names and None stay."""
+    names = mesh.axis_names
+    entries: list[Entry] = []
+    for item in dims_mapping:
+        if not isinstance(item, (int, np.integer)):
+            entries.append(item)
+        elif -1 <= item < len(names):
+            entries.append(None if item == -1 else names[item])
+        else:
+            raise ShardingError(
+                f"dims_mapping names mesh dimension {item}, but the mesh {mesh.text()} has {len(names)}",
+                rule="shard.C2",
+                loc=user_location(),
+                fix="use -1 for a dimension that is not split",
+            )
+    return tuple(entries)
+
+
+def mesh_split_tracer(x: ArrayLike, mesh: Mesh, dims_mapping: Sequence[Any]) -> Tracer:
+    """The value, annotated as the paper writes it: for each of its dimensions a mesh dimension, or -1."""
+    return shard_tracer(x, mesh, *entries_of_mapping(mesh, dims_mapping))

@@ -1,0 +1,64 @@
+"""Which collectives a compiled program issues, what they carry and how often they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gspmd.ir.graph import Node, Program, Region
+from gspmd.ir.mesh import Mesh
+from gspmd.ir.printer import value_names
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveUse:
+    """One collective of a program. Bytes are one device's in one execution, padding included.
+
+    `count` is how often it runs in one call of the program, from the trip counts of the loops around it (a loop of
+    unknown length counts once); `line` is the user's line that it serves ("" if unknown).
+    """
+
+    kind: str
+    axes: tuple[str, ...]
+    group_size: int
+    operand_bytes: int
+    output_bytes: int
+    wire_bytes: float
+    count: int
+    value: str
+    line: str
+
+
+def collectives_of(program: Program) -> list[CollectiveUse]:
+    """The collectives of a program at a local stage, in the order in which devices issue them."""
+    names = value_names(program)
+    mesh = program.mesh or Mesh({})
+    uses: list[CollectiveUse] = []
+    for node, count in _counted(program.body, 1):
+        if node.op.traffic is None:
+            continue
+        operand = sum(v.type.nbytes for v in node.operands)
+        output = sum(v.type.nbytes for v in node.results)
+        traffic = node.op.traffic(node.attrs, operand, output)
+        axes = tuple(mesh.axis_text(a) for a in traffic.axes)
+        line = node.loc.text() if node.loc is not None else ""
+        value = names[node.results[0]]
+        uses.append(
+            CollectiveUse(
+                node.op.name, axes, traffic.group_size, operand, output, traffic.wire_bytes, count, value, line
+            )
+        )
+    return uses
+
+
+def wire_bytes(program: Program) -> float:
+    """Bytes that one device puts on the wire in one call of the program."""
+    return sum(use.wire_bytes * use.count for use in collectives_of(program))
+
+
+def _counted(region: Region, times: int) -> Iterator[tuple[Node, int]]:
+    for node in region.nodes:
+        yield node, times
+        trips: int | None = getattr(node.attrs, "trip_count", None)
+        for inner in node.regions:
+            yield from _counted(inner, times * (1 if trips is None else trips))

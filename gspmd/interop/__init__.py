@@ -1,0 +1,1 @@
+"""What programs look like elsewhere: StableHLO."""

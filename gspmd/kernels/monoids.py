@@ -1,0 +1,75 @@
+"""The commutative monoids that reductions, scatters and collectives combine with: add mul max min and or xor.
+
+On bool, add and max mean or, mul and min mean and. Floats of fewer than 32 bits accumulate in f32. The identity of a
+float sum is -0.0: picking one value by a sum with +0.0 would turn -0.0 into 0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from gspmd.kernels.finite import F32, Array, DType, is_float, is_narrow, limits, widened
+
+MONOIDS = ("add", "mul", "max", "min", "and", "or", "xor")
+_UFUNCS: dict[str, np.ufunc] = {
+    "add": np.add,
+    "mul": np.multiply,
+    "max": np.maximum,
+    "min": np.minimum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+
+
+@lru_cache(maxsize=256)
+def identity(monoid: str, dtype: DType) -> Array:
+    """The neutral element of a monoid as a read-only scalar array; raises ValueError for bits of floats."""
+    if monoid in ("and", "or", "xor") and (is_float(dtype) or dtype.kind == "c"):
+        raise ValueError(f"{monoid} combines bits, but the dtype is {dtype}")
+    if monoid == "add":
+        value = complex(-0.0, -0.0) if dtype.kind == "c" else -0.0 if is_float(dtype) else 0
+    elif monoid == "mul":
+        value = 1
+    elif monoid in ("max", "min"):
+        low, high = limits(dtype)
+        value = low if monoid == "max" else high
+    else:
+        value = 0 if monoid != "and" else True if dtype == np.bool_ else -1
+    out = np.array(value).astype(dtype)
+    out.setflags(write=False)
+    return out
+
+
+def combine(monoid: str) -> Callable[[Array, Array], Array]:
+    """The binary operation of a monoid on two arrays of one dtype, which it keeps."""
+    ufunc = _UFUNCS[monoid]
+
+    def apply(a: Array, b: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return np.asarray(ufunc(widened(a), widened(b)), a.dtype)
+
+    return apply
+
+
+def reduce(monoid: str, x: Array, dims: Sequence[int]) -> Array:
+    """The combination of an array along some dims, which disappear; the dtype is kept."""
+    dtype = F32 if is_narrow(x.dtype) else x.dtype
+    start: Any = identity(monoid, dtype)[()]
+    with np.errstate(all="ignore"):
+        out = _UFUNCS[monoid].reduce(x.astype(dtype, copy=False), axis=tuple(dims), dtype=dtype, initial=start)
+    return np.asarray(out, x.dtype)
+
+
+def fold(monoid: str, arrays: Sequence[Array]) -> Array:
+    """The combination of arrays of one shape in their order, rounded once: what collectives do with contributions."""
+    ufunc = _UFUNCS[monoid]
+    total = widened(arrays[0])
+    with np.errstate(all="ignore"):
+        for x in arrays[1:]:
+            total = ufunc(total, widened(x))
+    return np.asarray(total, arrays[0].dtype)

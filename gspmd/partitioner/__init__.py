@@ -1,0 +1,1 @@
+"""The partitioner: from a sharding of every value to the program of one device (paper section 4)."""

@@ -1,0 +1,156 @@
+"""Which ways there are to split one op: assignments of mesh axes to its factors.
+
+Candidates are greedy merges of what its operands are and its results should be, in every order, made realisable: no axis
+twice, nothing on `whole` factors, and in a dimension made of several factors axes on a minor one only below fully split
+major ones. When what a tensor brings sits on a factor that cannot be split (or only at the price of a halo), a candidate
+that moves it to another pass-through factor stands beside.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import permutations
+
+from gspmd.ir.axes import Axes, canonical, cut, free_prefix, is_prefix, overlaps, parts
+from gspmd.ir.rule import Access, DimMap, Rule, TensorMap
+from gspmd.ir.sharding import DimSharding, Sharding
+
+Assignment = tuple[tuple[int, Axes], ...]  # (factor, axes), by factor; factors that are whole are left out
+
+_MOST_VIEWS = 4
+_MOST_CANDIDATES = 64
+_UNSPLIT = DimSharding()
+
+
+def main_factor(rule: Rule, dim: Access) -> int:
+    """The factor whose split is the split of an access dimension: the longer of its two (k in a kernel gradient)."""
+    k = dim.kernel_factor
+    return k if k is not None and rule.factors[k].size > rule.factors[dim.factor].size else dim.factor
+
+
+def project(rule: Rule, tensor: TensorMap, sharding: Sharding) -> dict[int, Axes]:
+    """The axes of a tensor's dimensions dealt out to the factors, as far as the factors can express them."""
+    out: dict[int, Axes] = {}
+    for dim, held in zip(tensor, sharding.dims, strict=True):
+        axes = held.axes
+        if not axes:
+            continue
+        if isinstance(dim, Access):
+            out.setdefault(main_factor(rule, dim), axes)
+            continue
+        if len(dim) == 1:
+            out.setdefault(dim[0], axes)
+            continue
+        for f in dim:
+            size, count = rule.factors[f].size, parts(axes)
+            halves = (axes, ()) if count <= size else cut(axes, size)
+            if halves is None or (count < size and size % count):
+                break
+            if halves[0]:
+                out.setdefault(f, halves[0])
+            axes = halves[1]
+            if count <= size and count != size:
+                break
+    return out
+
+
+def tensor_sharding(rule: Rule, tensor: TensorMap, assignment: dict[int, Axes], like: Sharding) -> Sharding:
+    """The sharding of a tensor under an assignment, on the mesh of `like`; nothing unreduced."""
+    dims = tuple(DimSharding(a) if (a := dim_axes(rule, d, assignment)) else _UNSPLIT for d in tensor)
+    return Sharding(like.mesh, dims, manual=like.manual)
+
+
+def dim_axes(rule: Rule, dim: DimMap, assignment: dict[int, Axes]) -> Axes:
+    """The axes of one dimension under an assignment."""
+    if isinstance(dim, Access):
+        return assignment.get(main_factor(rule, dim), ())
+    if len(dim) == 1:
+        return assignment.get(dim[0], ())
+    out: Axes = ()
+    for f in dim:
+        axes = assignment.get(f, ())
+        out += axes
+        if parts(axes) != rule.factors[f].size:
+            break
+    return canonical(out)
+
+
+def _realisable(rule: Rule, assignment: dict[int, Axes]) -> dict[int, Axes]:
+    """The assignment less what some tensor cannot express; a factor that goes may make others go."""
+    left = {f: a for f, a in assignment.items() if a and rule.factors[f].kind != "whole"}
+    products = {d for t in rule.tensors for d in t if not isinstance(d, Access) and len(d) > 1}
+    changed = True
+    while changed:
+        changed = False
+        for dim in products:
+            full = True
+            for i, f in enumerate(dim):
+                axes = left.get(f, ())
+                uneven = rule.factors[f].size % parts(axes) and any(rule.factors[g].size > 1 for g in dim[i + 1 :])
+                if axes and (not full or uneven):
+                    del left[f]
+                    changed = True
+                full = full and parts(left.get(f, ())) == rule.factors[f].size
+    return left
+
+
+@lru_cache(maxsize=1 << 14)
+def candidates(rule: Rule, shardings: tuple[Sharding, ...]) -> tuple[Assignment, ...]:
+    """The distinct assignments worth costing, given the sharding that each tensor has or should get."""
+    views: list[Assignment] = []
+    for tensor, sharding in zip(rule.tensors, shardings, strict=True):
+        view = tuple(sorted(project(rule, tensor, sharding).items()))
+        if view and view not in views:
+            views.append(view)
+    found: dict[Assignment, None] = {(): None}
+    for k in range(1, min(len(views), _MOST_VIEWS) + 1):
+        for order in permutations(views, k):
+            merged = _merge(order)
+            for variant in (merged, _moved(rule, merged)):
+                found.setdefault(tuple(sorted(_realisable(rule, variant).items())))
+            if len(found) >= _MOST_CANDIDATES:
+                return tuple(found)
+    return tuple(found)
+
+
+def _merge(order: tuple[Assignment, ...]) -> dict[int, Axes]:
+    """Factor by factor, each view extends what the ones before it left free."""
+    merged: dict[int, Axes] = {}
+    used: list[Axes] = []
+    for view in order:
+        for f, axes in view:
+            now = merged.get(f, ())
+            if axes == now or not is_prefix(now, axes):
+                continue
+            rest = cut(axes, parts(now))
+            more = free_prefix(rest[1] if rest else (), [a for axes_ in used for a in axes_])
+            if more:
+                merged[f] = canonical(now + more)
+                used.append(more)
+    return merged
+
+
+def _moved(rule: Rule, assignment: dict[int, Axes]) -> dict[int, Axes]:
+    """Axes on factors that are whole or read through an access go to the largest pass factor that has room."""
+    awkward = {d.factor for t in rule.tensors for d in t if isinstance(d, Access)}
+    awkward |= {f for f, factor in enumerate(rule.factors) if factor.kind == "whole"}
+    out = {f: a for f, a in assignment.items() if f not in awkward}
+    shared = [
+        f
+        for f, factor in sorted(enumerate(rule.factors), key=lambda item: -item[1].size)
+        if factor.kind == "pass" and f not in awkward and all(_carries(t, f) for t in rule.results)
+    ]
+    for f in awkward:
+        axes = assignment.get(f, ())
+        if not axes or any(overlaps(axes, a) for a in out.values()):
+            continue
+        for g in shared:
+            joined = canonical(out.get(g, ()) + axes)
+            if parts(joined) <= rule.factors[g].size:
+                out[g] = joined
+                break
+    return out
+
+
+def _carries(tensor: TensorMap, factor: int) -> bool:
+    return any(not isinstance(d, Access) and d == (factor,) for d in tensor)

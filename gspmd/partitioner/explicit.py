@@ -1,0 +1,169 @@
+"""The `explicit` stage: every op's operands and results agree with its rule; what does not fit passes a `reshard`.
+
+Ops are visited in program order. A value may be held otherwise than propagation says only in one respect: a sum stays
+unreduced as long as its one user is linear in it and no larger, so that several sums become one and a sum that is
+sliced becomes a reduce-scatter. A reshard that was issued once serves every later user.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+
+from gspmd.ir.builder import Builder
+from gspmd.ir.errors import GspmdError
+from gspmd.ir.graph import Node, Program, Region, Value
+from gspmd.ir.location import Location
+from gspmd.ir.opdef import node_rule
+from gspmd.ir.rule import Rule
+from gspmd.ir.sharding import Sharding
+from gspmd.ops.collective import RESHARD, ReshardAttrs
+from gspmd.partitioner.strategy import Choice, choices
+
+
+def make_explicit(program: Program) -> Program:
+    """Choose a partitioning for every op and make the reshards between them explicit; propagated -> explicit."""
+    body = _Rewriter(program.body).run(tuple(v.type.sharding for v in program.body.params))
+    return Program.of(program.name, body, program.mesh, "explicit")
+
+
+@dataclass(slots=True)
+class _Users:
+    """Who reads each value of a region, and with which rules."""
+
+    nodes: dict[Value, list[Node]] = field(default_factory=lambda: defaultdict(list))
+    rules: dict[Value, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+
+
+class _Rewriter:
+    """Rewrites one region; inner regions get rewriters of their own."""
+
+    def __init__(self, region: Region) -> None:
+        self.region = region
+        self.builder = Builder()
+        self.now: dict[Value, Value] = {}  # how a value is held
+        self.resharded: dict[tuple[Value, Sharding], Value] = {}
+        self.outputs = set(region.results)
+        self.rules: dict[Node, Rule | None] = {}
+        self.users = _Users()
+        for node in region.nodes:
+            rule = self.rules[node] = node_rule(node)
+            for value in dict.fromkeys(node.operands):
+                self.users.nodes[value].append(node)
+                self.users.rules[value][id(rule)] += 1
+
+    def run(self, params: tuple[Sharding | None, ...], results: tuple[Sharding, ...] | None = None) -> Region:
+        """The region with parameters held as given; its results as given, or as propagation says."""
+        for value, sharding in zip(self.region.params, params, strict=True):
+            self.now[value] = self.builder.param(value.type.with_sharding(sharding), value.name)
+        for node in self.region.nodes:
+            try:
+                self._node(node)
+            except GspmdError as error:
+                raise error.at(node.loc) from None
+        wanted = results or tuple(_of(v) for v in self.region.results)
+        return self.builder.region([self._held(v, s, None) for v, s in zip(self.region.results, wanted, strict=True)])
+
+    def _node(self, node: Node) -> None:
+        rule = self.rules[node]
+        if rule is not None:
+            self._ruled(node, rule)
+        else:
+            self._flow(node)
+
+    def _held(self, value: Value, need: Sharding, loc: Location | None) -> Value:
+        """The value under a sharding, resharded if it is not held so yet."""
+        now = self.now[value]
+        if now.type.sharding == need:
+            return now
+        found = self.resharded.get((value, need))
+        if found is None:
+            types = (now.type.with_sharding(need),)
+            (found,) = self.builder.append(RESHARD, (now,), ReshardAttrs(need), types, (), loc, value.name)
+            self.resharded[value, need] = found
+        return found
+
+    def _ruled(self, node: Node, rule: Rule) -> None:
+        operands = tuple(self.now[v].type for v in node.operands)
+        choice = self._best(node, rule, choices(rule, operands, tuple(v.type for v in node.results)))
+        held = tuple(self._held(v, need, node.loc) for v, need in zip(node.operands, choice.needs, strict=True))
+        types = tuple(v.type.with_sharding(s) for v, s in zip(node.results, choice.yields, strict=True))
+        made = self.builder.append(node.op, held, node.attrs, types, node.regions, node.loc)
+        for value, result in zip(node.results, made, strict=True):
+            named = Value(result.type, value.name)
+            self._rename(result, named)
+            self.now[value] = named
+            if not self._stays_unreduced(value, named):
+                self.now[value] = self._held(value, _of(value), node.loc)
+
+    def _rename(self, result: Value, named: Value) -> None:
+        last = self.builder.nodes[-1]
+        results = tuple(named if v is result else v for v in last.results)
+        self.builder.nodes[-1] = Node(last.op, last.operands, results, last.attrs, last.regions, last.loc)
+
+    def _best(self, node: Node, rule: Rule, options: tuple[Choice, ...]) -> Choice:
+        """The cheapest choice here: a reshard that exists is free, one that siblings will want is shared."""
+
+        def price(choice: Choice) -> tuple[int, float, int]:
+            cost = choice.home + choice.inside
+            seen: set[tuple[Value, Sharding]] = set()
+            for value, need, bring in zip(node.operands, choice.needs, choice.bring, strict=True):
+                key = (value, need)
+                if bring and key not in seen and key not in self.resharded:
+                    seen.add(key)
+                    cost += bring / max(self.users.rules[value][id(rule)], 1)
+            return choice.work, cost, -choice.unreduced_parts
+
+        return min(options, key=price)
+
+    def _stays_unreduced(self, value: Value, made: Value) -> bool:
+        """Whether a sum is passed on unreduced: to one user, linear in it, whose result is no larger."""
+        sharding = _of(made)
+        if not sharding.unreduced:
+            return sharding == _of(value)
+        users = self.users.nodes[value]
+        if sharding.monoid != "add" or value in self.outputs or len(users) != 1:
+            return False
+        user, rule = users[0], self.rules[users[0]]
+        if rule is None or not any(
+            any(user.operands[i] is value for i in group) and all(self._joins(user.operands[i], value) for i in group)
+            for group in rule.linear
+        ):
+            return False
+        return user.results[0].type.nbytes <= value.type.nbytes
+
+    def _joins(self, other: Value, value: Value) -> bool:
+        """Whether another operand of a linear group may be unreduced as well."""
+        if other is value:
+            return True
+        now = self.now.get(other)
+        return now is None or bool(_of(now).unreduced)
+
+    def _flow(self, node: Node) -> None:
+        """Control flow: the values of a data-flow edge are all held as its first member is in the outer program."""
+        assert node.op.flow is not None, f"{node.op.name} has neither a rule nor a flow"
+        home: dict[Value, Sharding] = {}
+        for group in node.op.flow(node):
+            outer = next((v for v in group if v in node.results), group[0])
+            home.update(dict.fromkeys(group, _of(outer)))
+        operands = tuple(self._held(v, home.get(v, _of(v).reduced()), node.loc) for v in node.operands)
+        regions = tuple(
+            _Rewriter(r).run(
+                tuple(home.get(p, _of(p)) for p in r.params), tuple(home.get(v, _whole(v)) for v in r.results)
+            )
+            for r in node.regions
+        )
+        types = tuple(v.type.with_sharding(home.get(v, _of(v))) for v in node.results)
+        made = self.builder.append(node.op, operands, node.attrs, types, regions, node.loc)
+        for value, result in zip(node.results, made, strict=True):
+            self.now[value] = result
+            self.now[value] = self._held(value, _of(value), node.loc)
+
+
+def _of(value: Value) -> Sharding:
+    assert value.type.sharding is not None, f"a value without a sharding: {value.type.text()}"
+    return value.type.sharding
+
+
+def _whole(value: Value) -> Sharding:
+    return Sharding.replicate(_of(value).mesh, value.type.rank)

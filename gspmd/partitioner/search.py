@@ -1,0 +1,217 @@
+"""The shortest way between two shardings of one tensor: A* over what each device holds.
+
+A state is, for each dimension, an ordered list of *atoms* (mesh-axis pieces cut where source or target cut them), and
+the set of atoms over which the value is unreduced. What both ends of a dimension have in common, major first, takes no
+part. A move is one collective. The search is bounded in memory: no state on the way holds more per device than the
+larger end (paper section 4.5; the moves are those of the literature on redistribution).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations, permutations
+from math import prod
+from typing import Literal
+
+from gspmd.ir.axes import Axes, atoms, common_prefix, cut_points, parts, without_prefix
+from gspmd.ir.mesh import Axis
+from gspmd.ir.sharding import Sharding
+
+# What one more collective costs, in bytes on the wire: latency, so that few large ones win over many small.
+LATENCY_BYTES = 100.0
+# After so many settled states the search turns greedy: its plans stay within about 1.2 of the best.
+_PATIENCE = 300
+_GREED = 5.0
+
+MoveKind = Literal["all_gather", "all_slice", "all_to_all", "permute", "all_reduce", "reduce_scatter"]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Atoms of each dimension beyond the common prefix, and the atoms over which the value is unreduced."""
+
+    dims: tuple[Axes, ...]
+    unreduced: frozenset[Axis]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One collective: what kind, on which dimensions, over which atoms, and its bytes on the wire per device."""
+
+    kind: MoveKind
+    wire: float
+    dim: int = -1
+    to_dim: int = -1
+    axes: Axes = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One search: the sizes left to split in each dimension, the ends, and what the ends fix."""
+
+    base: tuple[int, ...]  # elements of each dimension within the common prefix's shard
+    prefixes: tuple[Axes, ...]
+    itemsize: int
+    source: State
+    target: State
+    home: dict[Axis, int]  # the dimension in which the target wants an atom
+    known: frozenset[Axis]
+    points: dict[str, tuple[int, ...]]  # where the atoms are cut
+
+    @staticmethod
+    def of(shape: tuple[int, ...], itemsize: int, source: Sharding, target: Sharding) -> Problem:
+        """Cut both ends into atoms."""
+        pairs = [(a.axes, b.axes) for a, b in zip(source.dims, target.dims, strict=True)]
+        prefixes = tuple(common_prefix(a, b) for a, b in pairs)
+        here = [without_prefix(a, p) for (a, _), p in zip(pairs, prefixes, strict=True)]
+        there = [without_prefix(b, p) for (_, b), p in zip(pairs, prefixes, strict=True)]
+        points = cut_points(*here, *there, source.unreduced, target.unreduced)
+        start = State(tuple(atoms(a, points) for a in here), frozenset(atoms(source.unreduced, points)))
+        goal = State(tuple(atoms(b, points) for b in there), frozenset(atoms(target.unreduced, points)))
+        base = tuple(-(-n // parts(p)) for n, p in zip(shape, prefixes, strict=True))
+        home = {p: d for d, axes in enumerate(goal.dims) for p in axes}
+        known = frozenset(p for axes in (*start.dims, *goal.dims) for p in axes) | start.unreduced
+        return Problem(base, prefixes, itemsize, start, goal, home, known, points)
+
+    def local_bytes(self, state: State) -> int:
+        """What one device holds in a state."""
+        return self.itemsize * prod(-(-n // parts(d)) for n, d in zip(self.base, state.dims, strict=True))
+
+    def remaining(self, state: State) -> float:
+        """A lower bound on the wire bytes still to come: what the worst placed device lacks of its target."""
+        if state == self.target:
+            return 0.0
+        have = float(self.itemsize)
+        for n, a, b in zip(self.base, state.dims, self.target.dims, strict=True):
+            if not _nested(a, b):
+                have = 0.0
+                break
+            have *= n / max(parts(a), parts(b))
+        local = self.local_bytes(self.target)
+        group = prod(p.size for p in state.unreduced - self.target.unreduced)
+        return max(local - have, (group - 1) / group * local, 0.0) * 0.999 + 1.0
+
+
+def _nested(a: Axes, b: Axes) -> bool:
+    n = min(len(a), len(b))
+    return a[:n] == b[:n]
+
+
+def search(problem: Problem) -> list[tuple[Move, State]] | None:
+    """The moves from source to target, each with the state it leads to; None if there is no way."""
+    best = {problem.source: 0.0}
+    back: dict[State, tuple[State, Move]] = {}
+    queue: list[tuple[float, int, State]] = [(problem.remaining(problem.source), 0, problem.source)]
+    bound = max(problem.local_bytes(problem.source), problem.local_bytes(problem.target))
+    settled: set[State] = set()
+    weight, tick = 1.0, 0
+    while queue:
+        state = heapq.heappop(queue)[2]
+        if state == problem.target:
+            return _trail(back, problem)
+        if state in settled:
+            continue
+        settled.add(state)
+        if len(settled) == _PATIENCE:
+            weight = _GREED
+            queue = [(best[s] + weight * problem.remaining(s), i, s) for _, i, s in queue if s not in settled]
+            heapq.heapify(queue)
+        for move, reached in _moves(problem, state):
+            if reached in settled or problem.local_bytes(reached) > bound:
+                continue
+            cost = best[state] + move.wire + (LATENCY_BYTES if move.wire else 1.0)
+            if cost < best.get(reached, float("inf")):
+                best[reached], back[reached] = cost, (state, move)
+                tick += 1
+                heapq.heappush(queue, (cost + weight * problem.remaining(reached), tick, reached))
+    return None
+
+
+def _trail(back: dict[State, tuple[State, Move]], problem: Problem) -> list[tuple[Move, State]]:
+    steps: list[tuple[Move, State]] = []
+    state = problem.target
+    while state != problem.source:
+        before, move = back[state]
+        steps.append((move, state))
+        state = before
+    return steps[::-1]
+
+
+def _moves(problem: Problem, state: State) -> Iterator[tuple[Move, State]]:
+    held = problem.local_bytes(state)
+    used = state.unreduced.union(*state.dims)
+    for d in range(len(state.dims)):
+        yield from _leaving(problem, state, d, held)
+        yield from _slices(problem, state, d, used)
+        yield from _permutes(problem, state, d, used, held)
+    yield from _reductions(problem, state, held)
+    if state.unreduced == problem.target.unreduced and all(
+        parts(a) == parts(b) for a, b in zip(state.dims, problem.target.dims, strict=True)
+    ):
+        yield Move("permute", held), problem.target
+
+
+def _put(state: State, *changes: tuple[int, Axes]) -> State:
+    dims = list(state.dims)
+    for d, axes in changes:
+        dims[d] = axes
+    return State(tuple(dims), state.unreduced)
+
+
+def _leaving(problem: Problem, state: State, d: int, held: int) -> Iterator[tuple[Move, State]]:
+    """The k minor atoms of a dimension are gathered, or go to another dimension."""
+    axes = state.dims[d]
+    for k in range(1, len(axes) + 1):
+        moving, rest = axes[-k:], axes[:-k]
+        n = parts(moving)
+        gathered = _put(state, (d, rest))
+        yield Move("all_gather", (n - 1) / n * problem.local_bytes(gathered), d, axes=moving), gathered
+        for e in range(len(state.dims)):
+            if e != d and any(problem.home.get(p) == e for p in moving):
+                moved = _put(state, (d, rest), (e, state.dims[e] + moving))
+                yield Move("all_to_all", (n - 1) / n * held, d, e, moving), moved
+
+
+def _slices(problem: Problem, state: State, d: int, used: frozenset[Axis]) -> Iterator[tuple[Move, State]]:
+    """An atom that the target wants in this dimension and that nothing uses: slice, no bytes."""
+    for p in problem.target.dims[d]:
+        if p not in used:
+            yield Move("all_slice", 0.0, d, axes=(p,)), _put(state, (d, (*state.dims[d], p)))
+
+
+def _permutes(problem: Problem, state: State, d: int, used: frozenset[Axis], held: int) -> Iterator[tuple[Move, State]]:
+    """Tiles change places: atoms reordered, replaced by unused ones of the same size, or swapped between dims."""
+    axes = state.dims[d]
+    move = Move("permute", held)
+    if 1 < len(axes) <= 4:
+        for order in permutations(axes):
+            if order != axes:
+                yield move, _put(state, (d, order))
+    for i, p in enumerate(axes):
+        for q in problem.known - used:
+            if q.size == p.size and q in problem.home:
+                yield move, _put(state, (d, (*axes[:i], q, *axes[i + 1 :])))
+        for e in range(d + 1, len(state.dims)):
+            other = state.dims[e]
+            for j, q in enumerate(other):
+                if q.size == p.size:
+                    swapped = (d, (*axes[:i], q, *axes[i + 1 :])), (e, (*other[:j], p, *other[j + 1 :]))
+                    yield move, _put(state, *swapped)
+
+
+def _reductions(problem: Problem, state: State, held: int) -> Iterator[tuple[Move, State]]:
+    """Some of the unreduced atoms are reduced, and the result kept whole or scattered over a dimension."""
+    going = sorted(state.unreduced - problem.target.unreduced, key=lambda p: (p.name, p.pre))
+    for k in range(1, len(going) + 1):
+        for chosen in combinations(going, k):
+            n = parts(chosen)
+            left = state.unreduced.difference(chosen)
+            yield Move("all_reduce", 2 * (n - 1) / n * held, axes=chosen), State(state.dims, left)
+            if not all(p in problem.home for p in chosen):
+                continue
+            for d in range(len(state.dims)):
+                for order in permutations(chosen):
+                    dims = _put(state, (d, state.dims[d] + order)).dims
+                    yield Move("reduce_scatter", (n - 1) / n * held, d, axes=order), State(dims, left)

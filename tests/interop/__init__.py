@@ -1,0 +1,1 @@
+"""Programs that come from elsewhere or go there."""
