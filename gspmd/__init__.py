@@ -18,6 +18,7 @@ from gspmd.ir.errors import GspmdError
 from gspmd.ir.mesh import Mesh
 from gspmd.ir.sharding import Sharding
 from gspmd.ir.types import TensorType
+from gspmd.runtime.environment import world
 
 __all__ = [
     "Array",
@@ -47,4 +48,5 @@ __all__ = [
     "trace",
     "value_and_grad",
     "while_loop",
+    "world",
 ]

@@ -26,5 +26,5 @@ def _resharder(held: TensorType, target: Sharding, channel: Channel) -> Executor
     builder = Builder()
     x = builder.param(held, "x")
     y = RESHARD(builder, x, sharding=target)
-    program = Program.of("reshard", builder.region([y]), target.mesh, "explicit")
+    program = Program.of("resharding", builder.region([y]), target.mesh, "explicit")
     return Executor(run_stages(program).last, channel)

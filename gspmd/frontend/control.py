@@ -230,7 +230,9 @@ def _pair(f: Callable[[Any, Any], Any], tree: TreeDef, row_tree: TreeDef) -> Cal
 def _length(rows: Sequence[Tracer], length: int | None) -> int:
     if any(not x.shape for x in rows):
         raise trace_error("scan goes along the first dimension, but an array of xs has none", rule="scan.C2")
-    counts = {x.shape[0] for x in rows} | ({int(length)} if length is not None else set())
+    counts = {x.shape[0] for x in rows}
+    if length is not None:
+        counts.add(int(length))
     if len(counts) != 1:
         raise trace_error(
             f"scan cannot tell how many rounds: the arrays of xs and length say {sorted(counts)}",

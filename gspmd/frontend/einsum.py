@@ -163,7 +163,8 @@ def _contract(a: Term, b: Term, wanted: set[str]) -> Term:
     shared = [c for c in a.letters if c in b.letters]
     batch, contract = [c for c in shared if c in wanted], [c for c in shared if c not in wanted]
     if a.array.dtype == DTYPES["bool"]:
-        counted = _contract(*(Term(cast_to(t.array, DTYPES["i32"]), t.letters) for t in (a, b)), wanted)
+        left, right = (Term(cast_to(t.array, DTYPES["i32"]), t.letters) for t in (a, b))
+        counted = _contract(left, right, wanted)
         return Term(truth(counted.array), counted.letters)
     letters = [*batch, *(c for c in a.letters if c not in shared), *(c for c in b.letters if c not in shared)]
     if not contract and len(letters) == len(batch):

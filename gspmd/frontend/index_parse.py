@@ -67,7 +67,7 @@ def parse_index(shape: tuple[int, ...], index: Any) -> IndexPlan:
         if item is None:
             left.append((1,))
         elif isinstance(item, slice):
-            picked = range(shape[dim])[_known_slice(item)]
+            picked = range(shape[dim])[_known_slice(cast("Any", item))]
             ranges.append(picked)
             left.append((len(picked),))
         elif _is_number(item) and not advanced:

@@ -76,7 +76,7 @@ def asarray(x: Any, dtype: Any = None) -> Tracer:
         joined = _stacked([asarray(item) for item in cast("Sequence[Any]", x)])
         return joined if dtype is None else cast_to(joined, as_dtype(dtype))
     if isinstance(x, (list, tuple)):
-        numbers = np.asarray(x)
+        numbers = np.asarray(cast("Any", x))
         # Lists of Python numbers are as weak as the numbers: they get the defaults.
         x = numbers.astype(default_float()) if numbers.size == 0 else numbers
     return lift(x) if dtype is None else cast_to(x, as_dtype(dtype))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -63,7 +63,7 @@ def draft(function: Callable[[list[Tracer]], Any], types: Sequence[TensorType]) 
 def lift_leaf(x: Any) -> Tracer:
     """A leaf of arguments or results as a tracer; raises TraceError for what is no array."""
     if isinstance(x, (Tracer, np.ndarray, np.generic)) or is_scalar(x) or hasattr(x, "__array__"):
-        return lift(x)
+        return lift(cast("Any", x))
     raise trace_error(
         f"{type(x).__name__} {x!r} stands where an array is wanted",
         rule="trace.C7",

@@ -6,7 +6,7 @@ Regions of the IR are closed, Python functions are not: a value of an outer func
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -91,7 +91,7 @@ def is_tracing() -> bool:
 
 
 @contextmanager
-def entered(scope: Scope) -> Iterator[Scope]:
+def entered(scope: Scope) -> Generator[Scope]:
     """Make a scope the innermost one."""
     token = _CURRENT.set(scope)
     try:

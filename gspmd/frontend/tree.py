@@ -115,7 +115,7 @@ def _build(container: type, keys: tuple[Any, ...], children: list[Any]) -> Any:
     if hasattr(container, "_fields"):
         return container(*children)
     if dataclasses.is_dataclass(container):
-        return container(**dict(zip(keys, children, strict=True)))
+        return cast("Any", container)(**dict(zip(keys, children, strict=True)))
     return container(children)
 
 

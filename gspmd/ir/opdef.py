@@ -35,7 +35,7 @@ class Trait(StrEnum):
     MOVES = "moves"  # each result element is an operand element or a fill: derived from the rule's accesses
     IDENTITY = "identity"  # the value passes unchanged: annotations, barriers
     LITERAL = "literal"  # no operands, the same on every device: constants
-    RESHARD = "reshard"  # changes the sharding and not the value (global stages)
+    RESHARD = "reshards"  # changes the sharding and not the value (global stages)
 
 
 Combine = Callable[[list[Array]], Array]

@@ -298,7 +298,7 @@ def _finish(
     pad_high = max(0, width - held - pad_low, int(at.max()) + width - held)
     same = int(at.min()) == int(at.max())
     even = r.size == r.chunk * parts(r.axes)
-    zeros = n.outside and even and not n.starved
+    zeros = n.outside and not n.starved
     return FetchPlan(
         kind, wire, hops, start, pad_low, pad_high, int(at[0]) + pad_low if same else None, n.outside, zeros
     )

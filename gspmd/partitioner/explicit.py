@@ -8,7 +8,6 @@ sliced becomes a reduce-scatter. A reshard that was issued once serves every lat
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
 
 from gspmd.ir.builder import Builder
 from gspmd.ir.errors import GspmdError
@@ -27,14 +26,6 @@ def make_explicit(program: Program) -> Program:
     return Program.of(program.name, body, program.mesh, "explicit")
 
 
-@dataclass(slots=True)
-class _Users:
-    """Who reads each value of a region, and with which rules."""
-
-    nodes: dict[Value, list[Node]] = field(default_factory=lambda: defaultdict(list))
-    rules: dict[Value, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
-
-
 class _Rewriter:
     """Rewrites one region; inner regions get rewriters of their own."""
 
@@ -45,12 +36,13 @@ class _Rewriter:
         self.resharded: dict[tuple[Value, Sharding], Value] = {}
         self.outputs = set(region.results)
         self.rules: dict[Node, Rule | None] = {}
-        self.users = _Users()
+        self.users: dict[Value, list[Node]] = defaultdict(list)
+        self.siblings: dict[Value, Counter[int]] = defaultdict(Counter)  # how many users of a value have one rule
         for node in region.nodes:
             rule = self.rules[node] = node_rule(node)
             for value in dict.fromkeys(node.operands):
-                self.users.nodes[value].append(node)
-                self.users.rules[value][id(rule)] += 1
+                self.users[value].append(node)
+                self.siblings[value][id(rule)] += 1
 
     def run(self, params: tuple[Sharding | None, ...], results: tuple[Sharding, ...] | None = None) -> Region:
         """The region with parameters held as given; its results as given, or as propagation says."""
@@ -111,7 +103,7 @@ class _Rewriter:
                 key = (value, need)
                 if bring and key not in seen and key not in self.resharded:
                     seen.add(key)
-                    cost += bring / max(self.users.rules[value][id(rule)], 1)
+                    cost += bring / max(self.siblings[value][id(rule)], 1)
             return choice.work, cost, -choice.unreduced_parts
 
         return min(options, key=price)
@@ -121,7 +113,7 @@ class _Rewriter:
         sharding = _of(made)
         if not sharding.unreduced:
             return sharding == _of(value)
-        users = self.users.nodes[value]
+        users = self.users[value]
         if sharding.monoid != "add" or value in self.outputs or len(users) != 1:
             return False
         user, rule = users[0], self.rules[users[0]]

@@ -1,7 +1,7 @@
 """The reshard planner: from any sharding of a tensor to any other, as a chain of collectives.
 
-`plan` is pure and memoised: the choice of a partitioning asks it for costs, the `collectives` stage for steps. The search
-works on axes as if chunks nested; a dimension that does not divide evenly then gets a `rechunk` where a step needs
+`plan` is pure and memoised: the choice of a partitioning asks it for costs, the `collectives` stage for steps. The
+search works on axes as if chunks nested; a dimension that does not divide evenly then gets a `rechunk` where a step needs
 other chunks than the ones that it finds.
 """
 
@@ -19,7 +19,7 @@ from gspmd.ir.opdef import OpDef
 from gspmd.ir.sharding import DimSharding, Sharding
 from gspmd.ir.types import TensorType
 from gspmd.ops import collective as ops
-from gspmd.partitioner.search import LATENCY_BYTES, Move, Problem, State, search
+from gspmd.partitioner.search import LATENCY_BYTES, Move, MoveKind, Problem, State, search
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,10 @@ _NOTHING = Plan((), 0.0, 0.0)
 
 @lru_cache(maxsize=1 << 16)
 def plan(shape: tuple[int, ...], itemsize: int, source: Sharding, target: Sharding) -> Plan:
-    """The cheapest chain found from `source` to `target`; raises PartitionError if the target is unreduced where the
-    source is not, or differs in mesh, monoid or manual axes."""
+    """The cheapest chain found from `source` to `target`.
+
+    Raises PartitionError if the target is unreduced where the source is not, or differs in mesh or manual axes.
+    """
     source, target = source.normal(shape).closed(), target.normal(shape).closed()
     if source == target:
         return _NOTHING
@@ -86,17 +88,17 @@ class _Trail:
 
     def follow(self, move: Move, state: State) -> None:
         """Append what one move takes."""
-        if move.kind == "permute":
+        if move.kind is MoveKind.PERMUTE:
             self._permute(state)
-        elif move.kind == "all_gather":
+        elif move.kind is MoveKind.GATHER:
             self._step(ops.ALL_GATHER, ops.DimAxesAttrs(move.dim, move.axes))
-        elif move.kind == "all_slice":
+        elif move.kind is MoveKind.SLICE:
             self._make_room(move.dim, move.axes)
             self._step(ops.ALL_SLICE, ops.DimAxesAttrs(move.dim, move.axes))
-        elif move.kind == "all_to_all":
+        elif move.kind is MoveKind.TRANSPOSE:
             self._make_room(move.to_dim, move.axes)
             self._step(ops.ALL_TO_ALL, ops.AllToAllAttrs(move.dim, move.to_dim, move.axes))
-        elif move.kind == "all_reduce":
+        elif move.kind is MoveKind.REDUCE:
             self._step(ops.ALL_REDUCE, ops.AllReduceAttrs(move.axes, str(self.at.monoid)))
         else:
             self._make_room(move.dim, move.axes)

@@ -11,9 +11,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum, auto
 from itertools import combinations, permutations
 from math import prod
-from typing import Literal
 
 from gspmd.ir.axes import Axes, atoms, common_prefix, cut_points, parts, without_prefix
 from gspmd.ir.mesh import Axis
@@ -25,7 +25,16 @@ LATENCY_BYTES = 100.0
 _PATIENCE = 300
 _GREED = 5.0
 
-MoveKind = Literal["all_gather", "all_slice", "all_to_all", "permute", "all_reduce", "reduce_scatter"]
+
+class MoveKind(Enum):
+    """The kinds of moves, each one collective (a slice needs no communication)."""
+
+    GATHER = auto()
+    SLICE = auto()
+    TRANSPOSE = auto()
+    PERMUTE = auto()
+    REDUCE = auto()
+    REDUCE_SCATTER = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +159,7 @@ def _moves(problem: Problem, state: State) -> Iterator[tuple[Move, State]]:
     if state.unreduced == problem.target.unreduced and all(
         parts(a) == parts(b) for a, b in zip(state.dims, problem.target.dims, strict=True)
     ):
-        yield Move("permute", held), problem.target
+        yield Move(MoveKind.PERMUTE, held), problem.target
 
 
 def _put(state: State, *changes: tuple[int, Axes]) -> State:
@@ -167,24 +176,24 @@ def _leaving(problem: Problem, state: State, d: int, held: int) -> Iterator[tupl
         moving, rest = axes[-k:], axes[:-k]
         n = parts(moving)
         gathered = _put(state, (d, rest))
-        yield Move("all_gather", (n - 1) / n * problem.local_bytes(gathered), d, axes=moving), gathered
+        yield Move(MoveKind.GATHER, (n - 1) / n * problem.local_bytes(gathered), d, axes=moving), gathered
         for e in range(len(state.dims)):
             if e != d and any(problem.home.get(p) == e for p in moving):
                 moved = _put(state, (d, rest), (e, state.dims[e] + moving))
-                yield Move("all_to_all", (n - 1) / n * held, d, e, moving), moved
+                yield Move(MoveKind.TRANSPOSE, (n - 1) / n * held, d, e, moving), moved
 
 
 def _slices(problem: Problem, state: State, d: int, used: frozenset[Axis]) -> Iterator[tuple[Move, State]]:
     """An atom that the target wants in this dimension and that nothing uses: slice, no bytes."""
     for p in problem.target.dims[d]:
         if p not in used:
-            yield Move("all_slice", 0.0, d, axes=(p,)), _put(state, (d, (*state.dims[d], p)))
+            yield Move(MoveKind.SLICE, 0.0, d, axes=(p,)), _put(state, (d, (*state.dims[d], p)))
 
 
 def _permutes(problem: Problem, state: State, d: int, used: frozenset[Axis], held: int) -> Iterator[tuple[Move, State]]:
     """Tiles change places: atoms reordered, replaced by unused ones of the same size, or swapped between dims."""
     axes = state.dims[d]
-    move = Move("permute", held)
+    move = Move(MoveKind.PERMUTE, held)
     if 1 < len(axes) <= 4:
         for order in permutations(axes):
             if order != axes:
@@ -208,10 +217,10 @@ def _reductions(problem: Problem, state: State, held: int) -> Iterator[tuple[Mov
         for chosen in combinations(going, k):
             n = parts(chosen)
             left = state.unreduced.difference(chosen)
-            yield Move("all_reduce", 2 * (n - 1) / n * held, axes=chosen), State(state.dims, left)
+            yield Move(MoveKind.REDUCE, 2 * (n - 1) / n * held, axes=chosen), State(state.dims, left)
             if not all(p in problem.home for p in chosen):
                 continue
             for d in range(len(state.dims)):
                 for order in permutations(chosen):
                     dims = _put(state, (d, state.dims[d] + order)).dims
-                    yield Move("reduce_scatter", (n - 1) / n * held, d, axes=order), State(dims, left)
+                    yield Move(MoveKind.REDUCE_SCATTER, (n - 1) / n * held, d, axes=order), State(dims, left)

@@ -14,6 +14,9 @@ from tests.architecture.source import PACKAGE, ROOT, modules
 # Op names that are also ordinary words, with what else they mean. Compared to an op's name they are found all the same.
 WORDS = {
     "add": "the monoid of a sum",
+    "complex": "a kind of dtype",
+    "iota": "a form of XLA's sharding text",
+    "xor": "the monoid of a parity",
     "and": "the monoid of a conjunction",
     "or": "the monoid of a disjunction",
     "reduce": "a factor kind",

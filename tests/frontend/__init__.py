@@ -1,0 +1,1 @@
+"""The front end: tracing, the array API, gradients, control flow."""
