@@ -14,8 +14,8 @@ from sklearn.datasets import load_digits
 import gspmd
 import gspmd.numpy as gnp
 
-HIDDEN, BATCH, STEPS, HELD_OUT = 100, 250, 300, 297  # nothing needs to divide by the number of devices
-RATE, MOMENTUM = 0.1, 0.9
+HIDDEN, BATCH, STEPS, HELD_OUT = 100, 250, 200, 297  # nothing needs to divide by the number of devices
+RATE, MOMENTUM = 0.3, 0.9
 
 mesh = gspmd.default_mesh(data=-1, model=1)
 

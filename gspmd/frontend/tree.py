@@ -115,7 +115,8 @@ def _build(container: type, keys: tuple[Any, ...], children: list[Any]) -> Any:
     if hasattr(container, "_fields"):
         return container(*children)
     if dataclasses.is_dataclass(container):
-        return cast("Any", container)(**dict(zip(keys, children, strict=True)))
+        build: Callable[..., Any] = container
+        return build(**dict(zip(keys, children, strict=True)))
     return container(children)
 
 

@@ -16,7 +16,6 @@ import numpy as np
 from gspmd.interop.stablehlo_text import attributes_of, constant_text, integers, type_text
 from gspmd.ir.errors import UsageError
 from gspmd.ir.graph import Node, Program, Region, Value
-from gspmd.ir.opdef import Trait
 from gspmd.ir.sharding import Sharding
 from gspmd.ir.types import TensorType
 from gspmd.kernels.monoids import identity
@@ -24,6 +23,7 @@ from gspmd.ops.annotate import ShardingConstraintAttrs
 from gspmd.ops.indexing import ScatterAttrs
 from gspmd.ops.reduce import CUSTOM, ReduceAttrs
 
+_STAGES = ("annotated", "propagated")
 # Where StableHLO's family of dialects has our op under another name.
 _NAMES = {"erf": "chlo.erf"}
 _COMBINATIONS = {
@@ -38,15 +38,14 @@ _COMBINATIONS = {
 
 
 def export_stablehlo(program: Program) -> str:
-    """The text of a StableHLO module for a program at a stage with global types and without collectives.
+    """The text of a StableHLO module for a program at stage annotated or propagated.
 
     Shardings stand on arguments and results as the program's signature has them. Raises UsageError for a program at a
     later stage, ShardingError for a sharding that XLA cannot express.
     """
-    if program.is_local or any(node.op.has(Trait.COLLECTIVE) for node in program.body.walk()):
+    if program.stage not in _STAGES:
         raise UsageError(
-            f"a program at stage {program.stage} has collectives or per-device types, which have no place in a module "
-            "that XLA is to partition",
+            f"a program at stage {program.stage} is partitioned already, and so no program for XLA to partition",
             fix="export it at stage annotated or propagated",
         )
     writer = _Writer()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -70,18 +71,16 @@ class TensorType:
     @property
     def bare(self) -> TensorType:
         """The same type without its sharding."""
-        return self if self.sharding is None else TensorType(self.dtype, self.shape)
+        return self if self.sharding is None else _with_sharding(self, None)
 
     @property
     def local(self) -> TensorType:
         """The type of one device's shard (without a sharding); the type itself when it has no sharding."""
-        if self.sharding is None:
-            return self
-        return TensorType(self.dtype, self.sharding.local_shape(self.shape))
+        return self if self.sharding is None else _local(self)
 
     def with_sharding(self, sharding: Sharding | None) -> TensorType:
         """The same dtype and shape under another sharding."""
-        return self if sharding == self.sharding else TensorType(self.dtype, self.shape, sharding)
+        return self if sharding == self.sharding else _with_sharding(self, sharding)
 
     def with_shape(self, shape: Sequence[int]) -> TensorType:
         """The same dtype with another shape and no sharding."""
@@ -94,3 +93,15 @@ class TensorType:
             return f"{name}[{', '.join(map(str, self.shape))}]"
         dims = self.sharding.text(self.shape)
         return f"{name}{dims}" if "@" in dims or dims[-1] != "]" else f"{name}{dims}@_"
+
+
+# Passes ask these of every value: equal answers are one object, which makes later comparisons short.
+@lru_cache(maxsize=1 << 16)
+def _with_sharding(type_: TensorType, sharding: Sharding | None) -> TensorType:
+    return TensorType(type_.dtype, type_.shape, sharding)
+
+
+@lru_cache(maxsize=1 << 16)
+def _local(type_: TensorType) -> TensorType:
+    assert type_.sharding is not None
+    return TensorType(type_.dtype, type_.sharding.local_shape(type_.shape))

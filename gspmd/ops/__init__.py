@@ -7,7 +7,20 @@ from types import MappingProxyType
 from typing import Any
 
 from gspmd.ir.opdef import OpDef
-from gspmd.ops import annotate, collective, control, dot, elementwise, fetch, indexing, layout, literal, reduce, slicing
+from gspmd.ops import (
+    annotate,
+    collective,
+    control,
+    dot,
+    elementwise,
+    fetch,
+    fused,
+    indexing,
+    layout,
+    literal,
+    reduce,
+    slicing,
+)
 
 _FAMILIES: tuple[tuple[OpDef[Any], ...], ...] = (
     elementwise.FAMILY,
@@ -21,6 +34,7 @@ _FAMILIES: tuple[tuple[OpDef[Any], ...], ...] = (
     annotate.FAMILY,
     collective.FAMILY,
     fetch.FAMILY,
+    fused.FAMILY,
 )
 
 OPS: Mapping[str, OpDef[Any]] = MappingProxyType({op.name: op for family in _FAMILIES for op in family})

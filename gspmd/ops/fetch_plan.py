@@ -3,9 +3,9 @@
 A device computes a chunk of a result dimension (index o, and perhaps a window index k); an operand dimension is read at
 `div*p = mul*o + kmul*k + add`. From that follow the positions that each device needs, and three ways to bring them:
 
-    shift   one permute for each distance between neighbours; the buffer starts at a fixed distance from the shard
-    affine  the source of hop j is floor((mul*i + add) / div) + j, in rounds where several devices want one source
-    gather  all-gather, then slice
+    shift     one permute for each distance between neighbours; the buffer starts at a fixed distance from the shard
+    affine    the source of hop j is floor((mul*i + add) / div) + j, in rounds where several devices want one source
+    gathered  all-gather, then slice
 
 Ranges are exact: all devices are evaluated at once, as vectors; everything is memoised by the reading.
 """
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from gspmd.ir.axes import Axes, parts
 
 Ints = NDArray[Any]
-PlanKind = Literal["shift", "affine", "gather"]
+PlanKind = Literal["shift", "affine", "gathered"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ def _options(r: Reading) -> dict[PlanKind, tuple[int, int]]:
     if not n.needed.any():
         return {"shift": (0, 0)}
     options: dict[PlanKind, tuple[int, int]] = {
-        "gather": (r.chunk * (parts(r.axes) - 1), 1),
+        "gathered": (r.chunk * (parts(r.axes) - 1), 1),
         "shift": _shift_cost(r, n),
     }
     hops = _affine_hops(r, n)
@@ -219,8 +219,8 @@ def _options(r: Reading) -> dict[PlanKind, tuple[int, int]]:
 def _build(r: Reading, kind: PlanKind) -> FetchPlan:
     n = needs(r)
     wire, _ = _options(r)[kind]
-    if kind == "gather":
-        return _finish(r, n, "gather", wire, (), Start(), r.chunk * parts(r.axes))
+    if kind == "gathered":
+        return _finish(r, n, "gathered", wire, (), Start(), r.chunk * parts(r.axes))
     if kind == "shift":
         return _shift(r, n, wire)
     hops = _affine_hops(r, n)
@@ -298,7 +298,7 @@ def _finish(
     pad_high = max(0, width - held - pad_low, int(at.max()) + width - held)
     same = int(at.min()) == int(at.max())
     even = r.size == r.chunk * parts(r.axes)
-    zeros = n.outside and not n.starved
+    zeros = n.outside and even and not n.starved
     return FetchPlan(
         kind, wire, hops, start, pad_low, pad_high, int(at[0]) + pad_low if same else None, n.outside, zeros
     )

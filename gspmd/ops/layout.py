@@ -16,7 +16,7 @@ from gspmd.ir.opdef import Array, Gradient, OpDef, Types
 from gspmd.ir.rule import Factor, Rule, TensorMap, identity_map
 from gspmd.kernels import layout as kernels
 from gspmd.ops import reduce
-from gspmd.ops.rules import require, require_count, require_dims
+from gspmd.ops.rules import copied, require, require_count, require_dims
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,7 @@ BROADCAST_IN_DIM = OpDef(
     _broadcast_infer,
     rule=_broadcast_rule,
     kernel=_broadcast_kernel,
+    fast=copied,
     vjp=_broadcast_vjp,
     examples=(
         "broadcast_in_dim(f32[]) shape=[4, 6]",
@@ -197,6 +198,7 @@ RESHAPE = OpDef(
     _reshape_infer,
     rule=_reshape_rule,
     kernel=_reshape_kernel,
+    fast=copied,
     vjp=_reshape_vjp,
     examples=(
         "reshape(f32[4, 6]) shape=[24]",

@@ -112,15 +112,17 @@ class Nest:
 
     def add(self, node: Node, form: Form) -> bool:
         """Place the values of a node; False, with nothing changed, if they do not lie along the loops."""
-        tensors = (*zip(node.operands, form.operands, strict=True), (node.result, form.result)) if not form.literal else ()
-        loop: dict[int, int] = {}
-        for value, factors in tensors:
-            for f, at in zip(factors, self.places.get(value, factors if False else ()), strict=False):
-                if f >= 0 and loop.setdefault(f, at) != at:
-                    return False
         if form.literal:
             self.places[node.result] = form.result
             return True
+        tensors = (*zip(node.operands, form.operands, strict=True), (node.result, form.result))
+        loop: dict[int, int] = {}
+        for value, factors in tensors:
+            place = self.places.get(value)
+            if place is not None:
+                for f, at in zip(factors, place, strict=True):
+                    if f >= 0 and loop.setdefault(f, at) != at:
+                        return False
         widest = max((factors for _, factors in tensors), key=lambda t: sum(f >= 0 for f in t))
         if not self._fill(loop, widest, form.sizes):
             return False

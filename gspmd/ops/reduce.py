@@ -18,7 +18,7 @@ from gspmd.ir.types import TensorType
 from gspmd.kernels import monoids
 from gspmd.ops import layout
 from gspmd.ops.elementwise.expression import Expression
-from gspmd.ops.rules import differentiable, require, require_count, require_dims, require_kind
+from gspmd.ops.rules import copied, differentiable, require, require_count, require_dims, require_kind
 
 CUSTOM = "custom"
 
@@ -220,6 +220,7 @@ REDUCE = OpDef(
     _reduce_infer,
     rule=_reduce_rule,
     kernel=_reduce_kernel,
+    fast=copied,
     execute=_reduce_execute,
     localize=_reduce_localize,
     vjp=_reduce_vjp,

@@ -9,6 +9,8 @@ from gspmd.ir.errors import TypeRuleError
 from gspmd.ir.types import TensorType
 
 _KINDS = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex"}
+# The dtypes that scalar forms are written for (`OpDef.fast`).
+COMPILED_DTYPES = frozenset(("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64"))
 _WORDS = {"b": "bool", "i": "signed integers", "u": "unsigned integers", "f": "floats", "c": "complex numbers"}
 
 
@@ -58,6 +60,11 @@ def require_dims(op: str, constraint: str, what: str, dims: Sequence[int], rank:
 def real_part_dtype(dtype: DType) -> DType:
     """The dtype of a complex dtype's parts; other dtypes are their own."""
     return {"c64": DTYPES["f32"], "c128": DTYPES["f64"]}.get(dtype_name(dtype), dtype)
+
+
+def copied(types: Sequence[TensorType], attrs: object) -> str | None:
+    """The scalar form of ops that use each element as it is; None for dtypes that compiled loops do not know."""
+    return "{0}" if len(types) == 1 and dtype_name(types[0].dtype) in COMPILED_DTYPES else None
 
 
 def differentiable(type_: TensorType) -> bool:

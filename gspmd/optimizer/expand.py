@@ -14,7 +14,7 @@ from gspmd.ir.graph import Node, Program, Region, Value
 from gspmd.ops.collective import ALL_GATHER, AXIS_INDEX
 from gspmd.ops.elementwise import AND, SELECT
 from gspmd.ops.elementwise.expression import Expression
-from gspmd.ops.fetch import AFFINE_PERMUTE, FETCH, FetchAttrs
+from gspmd.ops.fetch import AFFINE_PERMUTE, FetchAttrs
 from gspmd.ops.fetch_plan import FetchPlan, Geometry, Hop, Reading, fetch_plan, geometry
 from gspmd.ops.layout import BROADCAST_IN_DIM
 from gspmd.ops.literal import IOTA, full, scalar
@@ -29,16 +29,15 @@ def expand_fetches(program: Program) -> Program:
 
 
 def _expand(region: Region) -> Region:
-    if not any(node.op is FETCH or node.regions for node in region.nodes):
+    if not any(isinstance(node.attrs, FetchAttrs) or node.regions for node in region.nodes):
         return region
     builder = Builder()
     builder.params.extend(region.params)
     now: dict[Value, Value] = {}
     for node in region.nodes:
         operands = tuple(now.get(v, v) for v in node.operands)
-        if node.op is FETCH:
+        if isinstance(node.attrs, FetchAttrs):
             builder.loc = node.loc
-            assert isinstance(node.attrs, FetchAttrs)
             now[node.result] = emit_fetch(builder, node.attrs, operands[0], fetch_plan(node.attrs.reading))
         else:
             regions = tuple(map(_expand, node.regions))
@@ -63,7 +62,7 @@ class _Fetch:
     def run(self) -> Value:
         """The buffer, the device's part of it, and the fill outside the tensor."""
         plan, width = self.plan, self.g.width
-        if plan.kind == "gather":
+        if plan.kind == "gathered":
             buffer = ALL_GATHER(self.b, self.x, dim=self.dim, axes=self.r.axes)
         else:
             slabs = [self._hop(h) for h in plan.hops]

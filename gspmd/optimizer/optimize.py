@@ -1,4 +1,4 @@
-"""The `optimized` and `scheduled` stages: what the local program becomes before it runs."""
+"""The passes over per-device programs: `optimize` (local to optimized) and `schedule` (optimized to scheduled)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from dataclasses import replace
 from gspmd.ir.graph import Program
 from gspmd.optimizer.clean import clean
 from gspmd.optimizer.expand import expand_fetches
+from gspmd.optimizer.schedule import LEAST_WORK, scheduled_region
 
 
 def optimize(program: Program) -> Program:
-    """Expand fetches, merge duplicates, drop dead nodes; local -> optimized."""
-    return replace(clean(expand_fetches(clean(program))), stage="optimized")
+    """Fetches expanded, duplicates merged, dead nodes removed."""
+    return replace(clean(expand_fetches(program)), stage="optimized")
 
 
-def schedule(program: Program) -> Program:
-    """Put the nodes into the order and groups in which the runtime runs them; optimized -> scheduled."""
-    return replace(program, stage="scheduled")
+def schedule(program: Program, least_work: int = LEAST_WORK) -> Program:
+    """Element-wise nodes in groups, each a kernel, in an order that frees values early.
+
+    Groups that handle fewer than `least_work` elements in all their nodes are left as they are.
+    """
+    return replace(program, body=scheduled_region(program.body, least_work), stage="scheduled")

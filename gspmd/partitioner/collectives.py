@@ -6,7 +6,7 @@ from gspmd.ir.builder import Builder
 from gspmd.ir.errors import GspmdError
 from gspmd.ir.graph import Node, Program, Region, Value
 from gspmd.ir.sharding import Sharding
-from gspmd.ops.collective import RESHARD
+from gspmd.ops.collective import ReshardAttrs
 from gspmd.partitioner.planner import plan
 
 
@@ -17,14 +17,14 @@ def lower_reshards(program: Program) -> Program:
 
 
 def _lower(region: Region) -> Region:
-    if not any(node.op is RESHARD or (node.regions and node.op.flow) for node in region.nodes):
+    if not any(isinstance(node.attrs, ReshardAttrs) or (node.regions and node.op.flow) for node in region.nodes):
         return region
     builder = Builder()
     builder.params.extend(region.params)
     now: dict[Value, Value] = {}
     for node in region.nodes:
         operands = tuple(now.get(v, v) for v in node.operands)
-        if node.op is RESHARD:
+        if isinstance(node.attrs, ReshardAttrs):
             now[node.result] = _steps(builder, node, operands[0])
             continue
         regions = tuple(map(_lower, node.regions)) if node.op.flow else node.regions

@@ -76,28 +76,24 @@ class _Rewriter:
         return found
 
     def _ruled(self, node: Node, rule: Rule) -> None:
-        operands = tuple(self.now[v].type for v in node.operands)
-        choice = self._best(node, rule, choices(rule, operands, tuple(v.type for v in node.results)))
-        held = tuple(self._held(v, need, node.loc) for v, need in zip(node.operands, choice.needs, strict=True))
-        types = tuple(v.type.with_sharding(s) for v, s in zip(node.results, choice.yields, strict=True))
-        made = self.builder.append(node.op, held, node.attrs, types, node.regions, node.loc)
-        for value, result in zip(node.results, made, strict=True):
-            named = Value(result.type, value.name)
-            self._rename(result, named)
-            self.now[value] = named
-            if not self._stays_unreduced(value, named):
+        operands = tuple([self.now[v].type for v in node.operands])
+        choice = self._best(node, rule, choices(rule, operands, tuple([v.type for v in node.results])))
+        held = tuple([self._held(v, need, node.loc) for v, need in zip(node.operands, choice.needs, strict=True)])
+        pairs = zip(node.results, choice.yields, strict=True)
+        results = tuple([Value(v.type.with_sharding(s), v.name) for v, s in pairs])
+        self.builder.nodes.append(Node(node.op, held, results, node.attrs, node.regions, node.loc))
+        for value, made in zip(node.results, results, strict=True):
+            self.now[value] = made
+            if not self._stays_unreduced(value, made):
                 self.now[value] = self._held(value, _of(value), node.loc)
-
-    def _rename(self, result: Value, named: Value) -> None:
-        last = self.builder.nodes[-1]
-        results = tuple(named if v is result else v for v in last.results)
-        self.builder.nodes[-1] = Node(last.op, last.operands, results, last.attrs, last.regions, last.loc)
 
     def _best(self, node: Node, rule: Rule, options: tuple[Choice, ...]) -> Choice:
         """The cheapest choice here: a reshard that exists is free, one that siblings will want is shared."""
 
         def price(choice: Choice) -> tuple[int, float, int]:
             cost = choice.home + choice.inside
+            if not any(choice.bring):
+                return choice.work, cost, -choice.unreduced_parts
             seen: set[tuple[Value, Sharding]] = set()
             for value, need, bring in zip(node.operands, choice.needs, choice.bring, strict=True):
                 key = (value, need)
@@ -106,7 +102,7 @@ class _Rewriter:
                     cost += bring / max(self.siblings[value][id(rule)], 1)
             return choice.work, cost, -choice.unreduced_parts
 
-        return min(options, key=price)
+        return min(options, key=price) if len(options) > 1 else options[0]
 
     def _stays_unreduced(self, value: Value, made: Value) -> bool:
         """Whether a sum is passed on unreduced: to one user, linear in it, whose result is no larger."""

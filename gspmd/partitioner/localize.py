@@ -15,7 +15,6 @@ from gspmd.ir.builder import Builder
 from gspmd.ir.errors import GspmdError, PartitionError
 from gspmd.ir.graph import Node, Program, Region, Value
 from gspmd.ir.opdef import Trait, Types
-from gspmd.ops.collective import RESHARD
 from gspmd.partitioner import padding
 from gspmd.partitioner.context import Devices, LocalContext
 from gspmd.partitioner.form import LocalForm, local_form
@@ -59,7 +58,7 @@ class _Region:
         lowering = LOWERINGS.get(node.op)
         if lowering is not None:
             return self._checked(node, (lowering(self.builder, node, operands[0]),))
-        if node.op is RESHARD:
+        if node.op.has(Trait.RESHARD):
             raise PartitionError("a reshard must become collectives before the program becomes local")
         if node.op.flow is not None:
             return self._append(node, operands, tuple(_Region().run(r) for r in node.regions))

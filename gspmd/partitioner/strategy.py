@@ -30,7 +30,8 @@ class Choice:
 
     `needs`: the sharding that each operand must have; `yields`: what the results come out as, perhaps unreduced.
     `bring`: the cost of resharding each operand to its need; `home`: of resharding the results to what propagation
-    wants; `inside`: halos and memory traffic; `work`: local scalar operations of an op that computes.
+    wants; `inside`: halos and memory traffic; `work`: local scalar operations of an op that computes;
+    `unreduced_parts`: over how many devices the results are still to be combined.
     """
 
     needs: tuple[Sharding, ...]
@@ -39,11 +40,7 @@ class Choice:
     home: float
     inside: float
     work: int
-
-    @property
-    def unreduced_parts(self) -> int:
-        """Over how many devices the results are still to be combined."""
-        return max((parts(s.unreduced) for s in self.yields), default=1)
+    unreduced_parts: int
 
 
 @lru_cache(maxsize=1 << 16)
@@ -107,7 +104,8 @@ def _choice(
     bring = tuple(_cost(t, _sharding(t), need) for t, need in zip(operands, needs, strict=True))
     home = sum(_cost(t, have, _sharding(t)) for t, have in zip(wanted, yields, strict=True))
     inside = _halo_bytes(rule, operands, split) + _memory(operands, needs, wanted, yields) / _MEMORY_PER_WIRE
-    return Choice(tuple(needs), yields, bring, home, inside, _work(rule, split))
+    combined = max((parts(s.unreduced) for s in yields), default=1)
+    return Choice(tuple(needs), yields, bring, home, inside, _work(rule, split), combined)
 
 
 def _cost(type_: TensorType, source: Sharding, target: Sharding) -> float:

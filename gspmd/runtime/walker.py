@@ -16,6 +16,7 @@ import numpy as np
 from gspmd.ir.errors import ExecutionError, GspmdError
 from gspmd.ir.graph import Node, Region, Value
 from gspmd.ir.opdef import Array, Machine, Shards, Transport
+from gspmd.runtime.fusion.run import fused_runner
 
 # Runs one node on the shards of its operands.
 Runner = Callable[[Machine, Node, Sequence[Shards]], Sequence[Shards]]
@@ -101,6 +102,9 @@ def _held(slots: list[Shards | None], i: int) -> Shards:
 
 
 def _runner(node: Node) -> Runner:
+    compiled = fused_runner(node)
+    if compiled is not None:
+        return compiled
     if node.op.execute is not None:
         return node.op.execute
     if node.op.kernel is None:

@@ -68,7 +68,8 @@ def test_a_program_with_collectives_is_refused() -> None:
         }"""
     program = parse_program(text, OPS)
     lowered = parse_program(
-        text.replace("explicit", "collectives").replace("reshard(%x) sharding=[_]", "all_gather(%x) dim=0 axes=[x]"), OPS
+        text.replace("explicit", "collectives").replace("reshard(%x) sharding=[_]", "all_gather(%x) dim=0 axes=[x]"),
+        OPS,
     )
     for refused in (program, lowered):
         with pytest.raises(UsageError, match="annotated or propagated"):

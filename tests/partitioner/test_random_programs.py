@@ -171,7 +171,7 @@ def random_program(seed: int) -> Program:
     return Program.of("random", w.b.region(w.values[-3:]), mesh)
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(100))
 def test_stages_compute_the_same(seed: int) -> None:
     """From annotated to expanded: legal at every stage, equal at the end; the local text reads back."""
     program = random_program(seed)

@@ -10,8 +10,6 @@ import numpy as np
 from jaxlib import xla_client
 from numpy.typing import NDArray
 
-from gspmd.kernels.finite import is_float
-
 jax.config.update("jax_enable_x64", True)
 
 

@@ -12,7 +12,7 @@ from gspmd.ir.opdef import Array, Gradient, OpDef, Types
 from gspmd.ir.rule import Rule, elementwise_rule
 from gspmd.ir.types import TensorType
 from gspmd.ops.elementwise import expression
-from gspmd.ops.rules import differentiable, require_count, require_equal, require_kind
+from gspmd.ops.rules import COMPILED_DTYPES, differentiable, require_count, require_equal, require_kind
 
 if TYPE_CHECKING:
     from gspmd.ops.elementwise.expression import Expression as E
@@ -25,7 +25,6 @@ Ternary = Callable[["E", "E", "E", "E", "E"], Sequence["E | None"]]
 Derivative = Unary | Binary | Ternary
 
 _LETTERS = {"bool": "b", "int": "i", "uint": "u", "float": "f", "complex": "c"}
-_FAST_DTYPES = frozenset(("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64"))
 
 
 def pointwise_op(
@@ -98,7 +97,7 @@ def template(by_kinds: dict[str, str]) -> Callable[[Types, Any], str | None]:
 
     def fast(types: Types, attrs: Any) -> str | None:
         dtype = types[0].dtype
-        if any(dtype_name(t.dtype) not in _FAST_DTYPES for t in types):
+        if any(dtype_name(t.dtype) not in COMPILED_DTYPES for t in types):
             return None
         kind = _LETTERS[dtype_kind(dtype)]
         form = next((form for kinds, form in by_kinds.items() if kind in kinds), None)

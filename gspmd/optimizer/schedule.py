@@ -1,0 +1,135 @@
+"""Groups become fused nodes: their regions are built, and the nodes are put in an order again.
+
+A group runs where its last node stood or later, never before its operands are there; otherwise the order of the program
+stays. Every device runs one program, so all of them issue collectives in one order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
+from math import prod
+
+from gspmd.ir.graph import Node, Region, Value
+from gspmd.ops.fused import FUSED, FusedAttrs
+from gspmd.ops.loop_nest import build_nest
+from gspmd.optimizer.fuse import Group, Grouping
+
+# A kernel costs up to a third of a second to compile once: elements times nodes that make it worth that.
+LEAST_WORK = 1 << 17
+
+
+def scheduled_region(region: Region, least_work: int = LEAST_WORK) -> Region:
+    """A region with fused nodes, regions inside it too."""
+    nodes = tuple(_inner_scheduled(n, least_work) for n in region.nodes)
+    region = Region(region.params, nodes, region.results)
+    grouping = Grouping(region)
+    units: dict[int, Node] = {}
+    fused: dict[int, Group] = {}
+    for group in grouping.groups():
+        if len(group.nodes) * prod(group.nest.loops) >= least_work:
+            fused.update(dict.fromkeys(group.nodes, group))
+    wanted = _wanted(grouping, region, fused)
+    for i, node in enumerate(nodes):
+        group = fused.get(i)
+        if group is None:
+            if any(v in wanted for v in node.results):
+                units[i] = node
+        elif i == group.last:
+            made = _fused_node(grouping, group, wanted)
+            if made is None:  # left as it is
+                units.update((j, nodes[j]) for j in (*group.nodes, *group.maps))
+            else:
+                units[i] = made
+    return Region(region.params, tuple(_ordered(units)), region.results)
+
+
+def _inner_scheduled(node: Node, least_work: int) -> Node:
+    if not node.regions:
+        return node
+    regions = tuple(scheduled_region(r, least_work) for r in node.regions)
+    return Node(node.op, node.operands, node.results, node.attrs, regions, node.loc)
+
+
+def _wanted(grouping: Grouping, region: Region, fused: dict[int, Group]) -> set[Value]:
+    """The values that somebody outside the group that makes them reads."""
+    wanted: set[Value] = set()
+    seen: set[int] = set()
+    waiting = list(region.results)
+    while waiting:
+        value = waiting.pop()
+        if value in wanted:
+            continue
+        wanted.add(value)
+        i = grouping.producer.get(value)
+        if i is None:
+            continue
+        group = fused.get(i)
+        key = i if group is None else group.last
+        if key in seen:
+            continue
+        seen.add(key)
+        waiting.extend(grouping.nodes[i].operands if group is None else _outer_inputs(grouping, group))
+    return wanted
+
+
+def _outer_inputs(grouping: Grouping, group: Group) -> list[Value]:
+    """The inputs that the group does not make itself, in a fixed order."""
+    inside = {v for i in group.nodes for v in grouping.nodes[i].results}
+    return [v for v in _read(grouping, group) if v not in inside]
+
+
+def _read(grouping: Grouping, group: Group) -> Iterator[Value]:
+    """The values that nodes and index maps of the group read and no index map of it makes, each once."""
+    made = {v for i in group.maps for v in grouping.nodes[i].results}
+    seen: set[Value] = set()
+    for i in sorted({*group.nodes, *group.maps}):
+        for v in grouping.nodes[i].operands:
+            if v not in made and v not in seen:
+                seen.add(v)
+                yield v
+
+
+def _fused_node(grouping: Grouping, group: Group, wanted: set[Value]) -> Node | None:
+    """The group as one node; None if nothing of it is wanted or its nest does not hold."""
+    members = set(group.nodes)
+    order = sorted(members | group.maps)
+    nodes = [grouping.nodes[i] for i in order]
+    results = [v for i in group.nodes for v in grouping.nodes[i].results if v in wanted]
+    inputs = _outer_inputs(grouping, group)
+    nest = build_nest(nodes)
+    split = None if nest is None else grouping.split_of(nest, group.nodes, set(inputs))
+    if not results or split is None:
+        return None
+    now = {v: Value(v.type, v.name) for v in inputs}
+    params = tuple(now.values())
+    copies: list[Node] = []
+    for node in nodes:
+        operands = tuple([now[v] for v in node.operands])
+        made = tuple([Value(v.type, v.name) for v in node.results])
+        now.update(zip(node.results, made, strict=True))
+        copies.append(Node(node.op, operands, made, node.attrs, (), node.loc))
+    region = Region(params, tuple(copies), tuple(now[v] for v in results))
+    loc = grouping.nodes[group.last].loc
+    return Node(FUSED, tuple(inputs), tuple(results), FusedAttrs(split.outer), (region,), loc)
+
+
+def _ordered(units: dict[int, Node]) -> Iterator[Node]:
+    """The nodes in an order that respects who reads whom, by number where that leaves a choice."""
+    maker = {v: i for i, node in units.items() for v in node.results}
+    readers: dict[int, list[int]] = {i: [] for i in units}
+    missing: dict[int, int] = {}
+    for i, node in units.items():
+        sources = {maker[v] for v in node.operands if v in maker}
+        missing[i] = len(sources)
+        for j in sources:
+            readers[j].append(i)
+    ready = [i for i, count in missing.items() if not count]
+    heapify(ready)
+    while ready:
+        i = heappop(ready)
+        yield units[i]
+        for j in readers[i]:
+            missing[j] -= 1
+            if not missing[j]:
+                heappush(ready, j)

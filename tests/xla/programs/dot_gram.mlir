@@ -1,0 +1,8 @@
+module @dot_gram attributes {mhlo.num_partitions = 8 : i32} {
+  func.func public @main(%0: tensor<512x256xf32> {mhlo.sharding = "{devices=[8,1]<=[8]}"}) -> (tensor<512x512xf32> {mhlo.sharding = "{devices=[8,1]<=[8]}"}) {
+    %1 = "stablehlo.transpose"(%0) {permutation = array<i64: 1, 0>} : (tensor<512x256xf32>) -> (tensor<256x512xf32>)
+    %2 = "stablehlo.dot_general"(%0, %1) {dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>} : (tensor<512x256xf32>, tensor<256x512xf32>) -> (tensor<512x512xf32>)
+    %3 = "stablehlo.custom_call"(%2) {call_target_name = "Sharding", mhlo.sharding = "{devices=[8,1]<=[8]}"} : (tensor<512x512xf32>) -> (tensor<512x512xf32>)
+    return %3 : tensor<512x512xf32>
+  }
+}

@@ -1,0 +1,7 @@
+module @dot_mismatched attributes {mhlo.num_partitions = 8 : i32} {
+  func.func public @main(%0: tensor<512x1024xf32> {mhlo.sharding = "{devices=[8,1]<=[8]}"}, %1: tensor<1024x512xf32> {mhlo.sharding = "{devices=[8,1]<=[8]}"}) -> (tensor<512x512xf32> {mhlo.sharding = "{devices=[8,1]<=[8]}"}) {
+    %2 = "stablehlo.dot_general"(%0, %1) {dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>} : (tensor<512x1024xf32>, tensor<1024x512xf32>) -> (tensor<512x512xf32>)
+    %3 = "stablehlo.custom_call"(%2) {call_target_name = "Sharding", mhlo.sharding = "{devices=[8,1]<=[8]}"} : (tensor<512x512xf32>) -> (tensor<512x512xf32>)
+    return %3 : tensor<512x512xf32>
+  }
+}

@@ -1,0 +1,7 @@
+module @dot_ragged_contract attributes {mhlo.num_partitions = 8 : i32} {
+  func.func public @main(%0: tensor<300x1001xf32> {mhlo.sharding = "{devices=[1,8]<=[8]}"}, %1: tensor<1001x500xf32> {mhlo.sharding = "{devices=[8,1]<=[8]}"}) -> (tensor<300x500xf32> {mhlo.sharding = "{devices=[8,1]<=[8]}"}) {
+    %2 = "stablehlo.dot_general"(%0, %1) {dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>} : (tensor<300x1001xf32>, tensor<1001x500xf32>) -> (tensor<300x500xf32>)
+    %3 = "stablehlo.custom_call"(%2) {call_target_name = "Sharding", mhlo.sharding = "{devices=[8,1]<=[8]}"} : (tensor<300x500xf32>) -> (tensor<300x500xf32>)
+    return %3 : tensor<300x500xf32>
+  }
+}

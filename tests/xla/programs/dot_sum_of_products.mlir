@@ -1,0 +1,9 @@
+module @dot_sum_of_products attributes {mhlo.num_partitions = 8 : i32} {
+  func.func public @main(%0: tensor<512x1024xf32> {mhlo.sharding = "{devices=[1,8]<=[8]}"}, %1: tensor<1024x512xf32> {mhlo.sharding = "{devices=[8,1]<=[8]}"}, %2: tensor<512x1024xf32> {mhlo.sharding = "{devices=[1,8]<=[8]}"}, %3: tensor<1024x512xf32> {mhlo.sharding = "{devices=[8,1]<=[8]}"}) -> (tensor<512x512xf32> {mhlo.sharding = "{devices=[8,1]<=[8]}"}) {
+    %4 = "stablehlo.dot_general"(%0, %1) {dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>} : (tensor<512x1024xf32>, tensor<1024x512xf32>) -> (tensor<512x512xf32>)
+    %5 = "stablehlo.dot_general"(%2, %3) {dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>} : (tensor<512x1024xf32>, tensor<1024x512xf32>) -> (tensor<512x512xf32>)
+    %6 = "stablehlo.add"(%4, %5) : (tensor<512x512xf32>, tensor<512x512xf32>) -> (tensor<512x512xf32>)
+    %7 = "stablehlo.custom_call"(%6) {call_target_name = "Sharding", mhlo.sharding = "{devices=[8,1]<=[8]}"} : (tensor<512x512xf32>) -> (tensor<512x512xf32>)
+    return %7 : tensor<512x512xf32>
+  }
+}

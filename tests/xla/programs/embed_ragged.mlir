@@ -1,0 +1,14 @@
+module @embed_ragged attributes {mhlo.num_partitions = 6 : i32} {
+  func.func public @main(%0: tensor<8000x256xf32> {mhlo.sharding = "{devices=[3,1,2]<=[2,3]T(1,0) last_tile_dim_replicate}"}, %1: tensor<63x64xi32> {mhlo.sharding = "{devices=[2,1,3]<=[6] last_tile_dim_replicate}"}) -> (tensor<63x64x256xf32> {mhlo.sharding = "{devices=[2,1,1,3]<=[6] last_tile_dim_replicate}"}) {
+    %2 = "stablehlo.constant"() {value = dense<0> : tensor<i32>} : () -> (tensor<i32>)
+    %3 = "stablehlo.broadcast_in_dim"(%2) {broadcast_dimensions = array<i64>} : (tensor<i32>) -> (tensor<63x64xi32>)
+    %4 = "stablehlo.compare"(%1, %3) {comparison_direction = #stablehlo<comparison_direction LT>, compare_type = #stablehlo<comparison_type SIGNED>} : (tensor<63x64xi32>, tensor<63x64xi32>) -> (tensor<63x64xi1>)
+    %5 = "stablehlo.constant"() {value = dense<8000> : tensor<i32>} : () -> (tensor<i32>)
+    %6 = "stablehlo.broadcast_in_dim"(%5) {broadcast_dimensions = array<i64>} : (tensor<i32>) -> (tensor<63x64xi32>)
+    %7 = "stablehlo.add"(%1, %6) : (tensor<63x64xi32>, tensor<63x64xi32>) -> (tensor<63x64xi32>)
+    %8 = "stablehlo.select"(%4, %7, %1) : (tensor<63x64xi1>, tensor<63x64xi32>, tensor<63x64xi32>) -> (tensor<63x64xi32>)
+    %9 = "stablehlo.gather"(%0, %8) {dimension_numbers = #stablehlo.gather<offset_dims = [2], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 2>, slice_sizes = array<i64: 1, 256>} : (tensor<8000x256xf32>, tensor<63x64xi32>) -> (tensor<63x64x256xf32>)
+    %10 = "stablehlo.custom_call"(%9) {call_target_name = "Sharding", mhlo.sharding = "{devices=[2,1,1,3]<=[6] last_tile_dim_replicate}"} : (tensor<63x64x256xf32>) -> (tensor<63x64x256xf32>)
+    return %10 : tensor<63x64x256xf32>
+  }
+}

@@ -1,0 +1,25 @@
+module @mlp_weights_gathered attributes {mhlo.num_partitions = 8 : i32} {
+  func.func public @main(%0: tensor<4096x512xf32> {mhlo.sharding = "{devices=[8,1]<=[8]}"}, %1: tensor<512x1024xf32> {mhlo.sharding = "{devices=[2,4]<=[8]}"}, %2: tensor<1024x512xf32> {mhlo.sharding = "{devices=[4,2]<=[2,4]T(1,0)}"}) -> (tensor<4096x512xf32> {mhlo.sharding = "{devices=[8,1]<=[8]}"}) {
+    %3 = "stablehlo.dot_general"(%0, %1) {dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>} : (tensor<4096x512xf32>, tensor<512x1024xf32>) -> (tensor<4096x1024xf32>)
+    %4 = "stablehlo.multiply"(%3, %3) : (tensor<4096x1024xf32>, tensor<4096x1024xf32>) -> (tensor<4096x1024xf32>)
+    %5 = "stablehlo.multiply"(%3, %4) : (tensor<4096x1024xf32>, tensor<4096x1024xf32>) -> (tensor<4096x1024xf32>)
+    %6 = "stablehlo.constant"() {value = dense<0.044714998453855515> : tensor<f32>} : () -> (tensor<f32>)
+    %7 = "stablehlo.broadcast_in_dim"(%6) {broadcast_dimensions = array<i64>} : (tensor<f32>) -> (tensor<4096x1024xf32>)
+    %8 = "stablehlo.multiply"(%5, %7) : (tensor<4096x1024xf32>, tensor<4096x1024xf32>) -> (tensor<4096x1024xf32>)
+    %9 = "stablehlo.add"(%3, %8) : (tensor<4096x1024xf32>, tensor<4096x1024xf32>) -> (tensor<4096x1024xf32>)
+    %10 = "stablehlo.constant"() {value = dense<0.7978845834732056> : tensor<f32>} : () -> (tensor<f32>)
+    %11 = "stablehlo.broadcast_in_dim"(%10) {broadcast_dimensions = array<i64>} : (tensor<f32>) -> (tensor<4096x1024xf32>)
+    %12 = "stablehlo.multiply"(%9, %11) : (tensor<4096x1024xf32>, tensor<4096x1024xf32>) -> (tensor<4096x1024xf32>)
+    %13 = "stablehlo.tanh"(%12) : (tensor<4096x1024xf32>) -> (tensor<4096x1024xf32>)
+    %14 = "stablehlo.constant"() {value = dense<1.0> : tensor<f32>} : () -> (tensor<f32>)
+    %15 = "stablehlo.broadcast_in_dim"(%14) {broadcast_dimensions = array<i64>} : (tensor<f32>) -> (tensor<4096x1024xf32>)
+    %16 = "stablehlo.add"(%13, %15) : (tensor<4096x1024xf32>, tensor<4096x1024xf32>) -> (tensor<4096x1024xf32>)
+    %17 = "stablehlo.multiply"(%3, %16) : (tensor<4096x1024xf32>, tensor<4096x1024xf32>) -> (tensor<4096x1024xf32>)
+    %18 = "stablehlo.constant"() {value = dense<0.5> : tensor<f32>} : () -> (tensor<f32>)
+    %19 = "stablehlo.broadcast_in_dim"(%18) {broadcast_dimensions = array<i64>} : (tensor<f32>) -> (tensor<4096x1024xf32>)
+    %20 = "stablehlo.multiply"(%17, %19) : (tensor<4096x1024xf32>, tensor<4096x1024xf32>) -> (tensor<4096x1024xf32>)
+    %21 = "stablehlo.dot_general"(%20, %2) {dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>} : (tensor<4096x1024xf32>, tensor<1024x512xf32>) -> (tensor<4096x512xf32>)
+    %22 = "stablehlo.custom_call"(%21) {call_target_name = "Sharding", mhlo.sharding = "{devices=[8,1]<=[8]}"} : (tensor<4096x512xf32>) -> (tensor<4096x512xf32>)
+    return %22 : tensor<4096x512xf32>
+  }
+}

@@ -1,0 +1,10 @@
+module @reshape_ragged_split attributes {mhlo.num_partitions = 6 : i32} {
+  func.func public @main(%0: tensor<1000x256xf32> {mhlo.sharding = "{devices=[3,2]<=[2,3]T(1,0)}"}) -> (tensor<10x100x256xf32> {mhlo.sharding = "{devices=[3,1,2]<=[2,3]T(1,0)}"}) {
+    %1 = "stablehlo.reshape"(%0) : (tensor<1000x256xf32>) -> (tensor<10x100x256xf32>)
+    %2 = "stablehlo.constant"() {value = dense<2.0> : tensor<f32>} : () -> (tensor<f32>)
+    %3 = "stablehlo.broadcast_in_dim"(%2) {broadcast_dimensions = array<i64>} : (tensor<f32>) -> (tensor<10x100x256xf32>)
+    %4 = "stablehlo.multiply"(%1, %3) : (tensor<10x100x256xf32>, tensor<10x100x256xf32>) -> (tensor<10x100x256xf32>)
+    %5 = "stablehlo.custom_call"(%4) {call_target_name = "Sharding", mhlo.sharding = "{devices=[3,1,2]<=[2,3]T(1,0)}"} : (tensor<10x100x256xf32>) -> (tensor<10x100x256xf32>)
+    return %5 : tensor<10x100x256xf32>
+  }
+}
