@@ -45,7 +45,7 @@ def collectives_of(program: Program) -> list[CollectiveUse]:
         value = names[node.results[0]]
         uses.append(
             CollectiveUse(
-                node.op.name, axes, traffic.group_size, operand, output, traffic.wire_bytes, count, value, line
+                traffic.kind, axes, traffic.group_size, operand, output, traffic.wire_bytes, count, value, line
             )
         )
     return uses

@@ -35,7 +35,7 @@ def _define(a: tuple[Value, ...], b: tuple[Value, ...], twin: dict[Value, Value]
 
 
 def _same_node(a: Node, b: Node, twin: dict[Value, Value]) -> bool:
-    if a.op.name != b.op.name or len(a.operands) != len(b.operands) or len(a.regions) != len(b.regions):
+    if a.op is not b.op or len(a.operands) != len(b.operands) or len(a.regions) != len(b.regions):
         return False
     if not all(twin.get(x) is y for x, y in zip(a.operands, b.operands, strict=True)):
         return False

@@ -122,8 +122,12 @@ class Gradient(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What one execution of a collective costs: its groups' axes, and each device's bytes on the wire (ring model)."""
+    """What one execution of a collective costs: its groups' axes, and each device's bytes on the wire (ring model).
 
+    `kind` is the collective's name among MPI's and StableHLO's kinds.
+    """
+
+    kind: str
     axes: Axes
     group_size: int
     wire_bytes: float

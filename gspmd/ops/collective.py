@@ -270,21 +270,26 @@ def _axis_index(machine: Machine, node: Node, args: Sequence[Shards]) -> Sequenc
 
 def _gather_traffic(attrs: DimAxesAttrs, operand: int, result: int) -> Traffic:
     g = parts(attrs.axes)
-    return Traffic(attrs.axes, g, (g - 1) / g * result)
+    return Traffic("all_gather", attrs.axes, g, (g - 1) / g * result)
 
 
-def _operand_traffic(attrs: AllToAllAttrs | ReduceScatterAttrs, operand: int, result: int) -> Traffic:
+def _all_to_all_traffic(attrs: AllToAllAttrs, operand: int, result: int) -> Traffic:
     g = parts(attrs.axes)
-    return Traffic(attrs.axes, g, (g - 1) / g * operand)
+    return Traffic("all_to_all", attrs.axes, g, (g - 1) / g * operand)
+
+
+def _reduce_scatter_traffic(attrs: ReduceScatterAttrs, operand: int, result: int) -> Traffic:
+    g = parts(attrs.axes)
+    return Traffic("reduce_scatter", attrs.axes, g, (g - 1) / g * operand)
 
 
 def _all_reduce_traffic(attrs: AllReduceAttrs, operand: int, result: int) -> Traffic:
     g = parts(attrs.axes)
-    return Traffic(attrs.axes, g, 2 * (g - 1) / g * operand)
+    return Traffic("all_reduce", attrs.axes, g, 2 * (g - 1) / g * operand)
 
 
 def _permute_traffic(attrs: PermuteAttrs, operand: int, result: int) -> Traffic:
-    return Traffic(attrs.source, parts(attrs.source), operand)
+    return Traffic("collective_permute", attrs.source, parts(attrs.source), operand)
 
 
 RESHARD = OpDef("reshard", ReshardAttrs, _reshard_infer, execute=_identity, traits=frozenset((Trait.RESHARD,)))
@@ -293,7 +298,7 @@ ALL_GATHER = OpDef(
 )
 ALL_SLICE = OpDef("all_slice", DimAxesAttrs, _all_slice_infer, execute=_all_slice, traits=frozenset((Trait.RESHARD,)))
 ALL_TO_ALL = OpDef(
-    "all_to_all", AllToAllAttrs, _all_to_all_infer, execute=_all_to_all, traits=_MOVES_DATA, traffic=_operand_traffic
+    "all_to_all", AllToAllAttrs, _all_to_all_infer, execute=_all_to_all, traits=_MOVES_DATA, traffic=_all_to_all_traffic
 )
 ALL_REDUCE = OpDef(
     "all_reduce",
@@ -309,7 +314,7 @@ REDUCE_SCATTER = OpDef(
     _reduce_scatter_infer,
     execute=_reduce_scatter,
     traits=_MOVES_DATA,
-    traffic=_operand_traffic,
+    traffic=_reduce_scatter_traffic,
 )
 COLLECTIVE_PERMUTE = OpDef(
     "collective_permute", PermuteAttrs, _permute_infer, execute=_permute, traits=_MOVES_DATA, traffic=_permute_traffic

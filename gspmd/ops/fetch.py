@@ -81,7 +81,7 @@ def _fetch_execute(machine: Machine, node: Node, args: Sequence[Shards]) -> Sequ
 
 def _fetch_traffic(attrs: FetchAttrs, operand: int, result: int) -> Traffic:
     r = attrs.reading
-    return Traffic(r.axes, parts(r.axes), float(fetch_plan(r).wire * operand // max(r.chunk, 1)))
+    return Traffic("collective_permute", r.axes, parts(r.axes), float(fetch_plan(r).wire * operand // max(r.chunk, 1)))
 
 
 FETCH = OpDef(
@@ -122,7 +122,7 @@ def _permute_execute(machine: Machine, node: Node, args: Sequence[Shards]) -> Se
 
 
 def _permute_traffic(attrs: AffinePermuteAttrs, operand: int, result: int) -> Traffic:
-    return Traffic(attrs.axes, parts(attrs.axes), float(operand))
+    return Traffic("collective_permute", attrs.axes, parts(attrs.axes), float(operand))
 
 
 AFFINE_PERMUTE = OpDef(

@@ -41,13 +41,15 @@ def project(rule: Rule, tensor: TensorMap, sharding: Sharding) -> dict[int, Axes
         if len(dim) == 1:
             out.setdefault(dim[0], axes)
             continue
+        major = True  # nothing more major is split: only then may shards be uneven
         for f in dim:
             size, count = rule.factors[f].size, parts(axes)
             halves = (axes, ()) if count <= size else cut(axes, size)
-            if halves is None or (count < size and size % count):
+            if halves is None or (count < size and size % count and not major):
                 break
             if halves[0]:
                 out.setdefault(f, halves[0])
+                major = False
             axes = halves[1]
             if count <= size and count != size:
                 break
@@ -56,8 +58,26 @@ def project(rule: Rule, tensor: TensorMap, sharding: Sharding) -> dict[int, Axes
 
 def tensor_sharding(rule: Rule, tensor: TensorMap, assignment: dict[int, Axes], like: Sharding) -> Sharding:
     """The sharding of a tensor under an assignment, on the mesh of `like`; nothing unreduced."""
-    dims = tuple(DimSharding(a) if (a := dim_axes(rule, d, assignment)) else _UNSPLIT for d in tensor)
+    dims = tuple(_dim_sharding(rule, d, assignment) for d in tensor)
     return Sharding(like.mesh, dims, manual=like.manual)
+
+
+def _dim_sharding(rule: Rule, dim: DimMap, assignment: dict[int, Axes]) -> DimSharding:
+    axes = dim_axes(rule, dim, assignment)
+    if not axes:
+        return _UNSPLIT
+    if isinstance(dim, Access) or len(dim) == 1:
+        return DimSharding(axes)
+    # Shards are whole runs of what lies below the factor that is split.
+    size, count = rule.dim_size(dim), parts(axes)
+    below, first = size, 1
+    for f in dim:
+        first = rule.factors[f].size
+        below //= max(first, 1)
+        if first > 1:
+            break
+    chunk = -(-first // count) * below if count < first else -(-size // count)
+    return DimSharding(axes, chunk=None if chunk == -(-size // count) else chunk)
 
 
 def dim_axes(rule: Rule, dim: DimMap, assignment: dict[int, Axes]) -> Axes:
@@ -83,14 +103,14 @@ def _realisable(rule: Rule, assignment: dict[int, Axes]) -> dict[int, Axes]:
     while changed:
         changed = False
         for dim in products:
-            full = True
-            for i, f in enumerate(dim):
-                axes = left.get(f, ())
-                uneven = rule.factors[f].size % parts(axes) and any(rule.factors[g].size > 1 for g in dim[i + 1 :])
-                if axes and (not full or uneven):
+            full, major = True, True
+            for f in dim:
+                size, axes = rule.factors[f].size, left.get(f, ())
+                if axes and (not full or (size % parts(axes) and not major)):
                     del left[f]
                     changed = True
-                full = full and parts(left.get(f, ())) == rule.factors[f].size
+                full = full and parts(left.get(f, ())) == size
+                major = major and size == 1
     return left
 
 

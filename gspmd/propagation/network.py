@@ -59,22 +59,32 @@ class _Numbering:
         """Number a region whose parameters lie at the given depth; the depth of its deepest result."""
         for value in region.params:
             self.add_value(value, depth)
-        index, depth_of, type_of = self.index, self.depth_of, self.net.type_of
-        add_value, plans = self.add_value, self.plans
+        net, index, depth_of, type_of = self.net, self.index, self.depth_of, self.net.type_of
+        by_id, plans = self.type_numbers_by_id, self.plans
+        add_value, add_adjacent, add_type_of = net.values.append, net.adjacent.append, type_of.append
         for node in region.nodes:
             op = node.op
             ins = [index[v] for v in node.operands]
             here = max([depth_of[v] for v in ins]) if ins else 0
             inner = max([self.region(r, here) for r in node.regions]) if node.regions else here
-            outs = [add_value(v, inner + 1) for v in node.results]
+            numbers = list(ins)
+            # As in `add_value`, written out: this loop is half of what numbering costs.
+            for value in node.results:
+                number = index[value] = len(depth_of)
+                numbers.append(number)
+                add_value(value)
+                depth_of.append(inner + 1)
+                add_adjacent([])
+                kind = by_id.get(id(value.type))
+                add_type_of(self.add_type(value.type) if kind is None else kind)
             if op.rule is not None:
-                key = (op, node.attrs, *[type_of[v] for v in ins], *[type_of[v] for v in outs])
+                key = (op, node.attrs, *[type_of[v] for v in numbers])
                 if key in plans:
                     plan = plans[key]
                 else:
                     plan = plans[key] = _node_plan(node)
                 if plan is not None:
-                    self.add_step(node, plan, (*ins, *outs), here)
+                    self.add_step(node, plan, tuple(numbers), here)
             if op.flow is not None:
                 for group in op.flow(node):
                     self.add_edge(node, group, here)
@@ -88,9 +98,7 @@ class _Numbering:
         self.depth_of.append(depth)
         net.adjacent.append([])
         kind = self.type_numbers_by_id.get(id(type_))
-        if kind is None:
-            kind = self.add_type(type_)
-        net.type_of.append(kind)
+        net.type_of.append(self.add_type(type_) if kind is None else kind)
         return number
 
     def add_type(self, type_: TensorType) -> int:

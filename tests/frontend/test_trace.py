@@ -18,7 +18,7 @@ from gspmd.frontend.trace import trace
 from gspmd.frontend.tree import flatten
 from gspmd.ir.errors import GspmdError, ShardingError
 from gspmd.ir.mesh import Mesh
-from gspmd.ir.parser import parse
+from gspmd.ir.parser import parse_program
 from gspmd.ir.printer import print_program
 from gspmd.ir.sharding import Sharding
 from gspmd.ir.types import TensorType
@@ -93,7 +93,7 @@ def test_arguments_and_constants_as_results() -> None:
 def test_the_program_prints_and_parses() -> None:
     made = traced(lambda x: grad(lambda x: gnp.softmax(x).max())(x), F)
     text = print_program(made.program)
-    assert print_program(parse(text, OPS)) == text
+    assert print_program(parse_program(text, OPS)) == text
 
 
 def test_dead_ops_and_marks_are_gone() -> None:
