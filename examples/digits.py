@@ -76,7 +76,7 @@ def main():
     for i in range(STEPS):
         rows = HELD_OUT + rng.choice(len(images) - HELD_OUT, BATCH, replace=False)
         params, momentum, value = step(params, momentum, split(images[rows]), split(labels[rows]))
-        if i % 50 == 0 or i == STEPS - 1:
+        if i % 25 == 0 or i == STEPS - 1:
             say(f"step {i:3}  loss {float(value):.6f}")
     say(f"held-out accuracy {float(accuracy(params, images[:HELD_OUT], labels[:HELD_OUT])):.4f}")
 

@@ -1,24 +1,53 @@
 """gspmd: write a tensor program as for one device, annotate a few shardings, run it on many.
 
-The system of the GSPMD paper (Xu et al. 2021) as a standalone compiler.
+The system of the GSPMD paper (Xu et al. 2021) as a standalone compiler. Names are loaded when first used, so that the
+command line starts fast.
 """
 
-from gspmd.array import Array, from_callback, from_numpy, from_shards
-from gspmd.driver.annotate import mesh_split, shard
-from gspmd.driver.compiled import Compiled, compile
-from gspmd.driver.jit import jit
-from gspmd.driver.meshes import default_mesh
-from gspmd.driver.module import Module, trace
-from gspmd.driver.sources import load, program
-from gspmd.frontend.config import enable_x64
-from gspmd.frontend.control import cond, fori_loop, scan, switch, while_loop
-from gspmd.frontend.grad import grad, value_and_grad
-from gspmd.frontend.nn import stop_gradient
-from gspmd.ir.errors import GspmdError
-from gspmd.ir.mesh import Mesh
-from gspmd.ir.sharding import Sharding
-from gspmd.ir.types import TensorType
-from gspmd.runtime.environment import world
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from gspmd.runtime.abort import install_abort_hook
+
+if TYPE_CHECKING:
+    from gspmd.array import Array, from_callback, from_shards
+    from gspmd.driver.annotate import mesh_split, shard
+    from gspmd.driver.compiled import Compiled, compile
+    from gspmd.driver.jit import jit
+    from gspmd.driver.meshes import default_mesh
+    from gspmd.driver.module import Module, trace
+    from gspmd.driver.sources import load, program
+    from gspmd.frontend.config import enable_x64
+    from gspmd.frontend.control import cond, fori_loop, scan, switch, while_loop
+    from gspmd.frontend.grad import grad, value_and_grad
+    from gspmd.frontend.nn import stop_gradient
+    from gspmd.ir.errors import GspmdError
+    from gspmd.ir.mesh import Mesh
+    from gspmd.ir.sharding import Sharding
+    from gspmd.ir.types import TensorType
+    from gspmd.runtime.environment import world
+
+_HOMES = {
+    "gspmd.array": "Array from_callback from_shards",
+    "gspmd.driver.annotate": "mesh_split shard",
+    "gspmd.driver.compiled": "Compiled compile",
+    "gspmd.driver.jit": "jit",
+    "gspmd.driver.meshes": "default_mesh",
+    "gspmd.driver.module": "Module trace",
+    "gspmd.driver.sources": "load program",
+    "gspmd.frontend.config": "enable_x64",
+    "gspmd.frontend.control": "cond fori_loop scan switch while_loop",
+    "gspmd.frontend.grad": "grad value_and_grad",
+    "gspmd.frontend.nn": "stop_gradient",
+    "gspmd.ir.errors": "GspmdError",
+    "gspmd.ir.mesh": "Mesh",
+    "gspmd.ir.sharding": "Sharding",
+    "gspmd.ir.types": "TensorType",
+    "gspmd.runtime.environment": "world",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "Array",
@@ -34,7 +63,6 @@ __all__ = [
     "enable_x64",
     "fori_loop",
     "from_callback",
-    "from_numpy",
     "from_shards",
     "grad",
     "jit",
@@ -50,3 +78,17 @@ __all__ = [
     "while_loop",
     "world",
 ]
+
+# A rank that fails before it needs MPI would leave the others waiting for it.
+install_abort_hook()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'gspmd' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,40 +1,43 @@
-"""The commands that compile and tell: compile, opt, collectives, explain, info."""
+"""The commands that compile and tell: compile, opt, collectives, explain."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 from dataclasses import asdict
 
-from gspmd.cli.files import write_text
+from gspmd.cli.files import check_writable, write_text
+from gspmd.cli.sources import mesh_of
+from gspmd.cli.terminal import progress
 from gspmd.driver.compiled import Compiled, compile
-from gspmd.driver.meshes import parse_mesh_option
 from gspmd.driver.pipeline import run_stages, with_mesh
 from gspmd.driver.sources import load
-from gspmd.ir.mesh import Mesh
 from gspmd.ir.printer import print_program
-from gspmd.runtime.environment import describe
-
-
-def mesh_of(arguments: argparse.Namespace) -> Mesh | None:
-    """The mesh of the command line, if any."""
-    return None if arguments.mesh is None else parse_mesh_option(arguments.mesh)
 
 
 def _compiled(arguments: argparse.Namespace) -> Compiled:
-    return compile(load(arguments.file), mesh=mesh_of(arguments))
+    mesh = mesh_of(arguments)
+    compiled = compile(load(arguments.file), mesh=mesh, progress=lambda stage: progress(f"compiled to {stage}"))
+    progress("")
+    return compiled
 
 
 def compile_command(arguments: argparse.Namespace) -> int:
     """Write the last stage of a program, which `gspmd run` takes."""
+    if arguments.output == "-":
+        sys.stdout.write(print_program(_compiled(arguments).stages.last))
+        return 0
+    check_writable(arguments.output)
     write_text(arguments.output, print_program(_compiled(arguments).stages.last))
     return 0
 
 
 def opt_command(arguments: argparse.Namespace) -> int:
     """Print a program at a stage."""
-    program = with_mesh(load(arguments.file).program, mesh_of(arguments), None)
-    print(print_program(run_stages(program, arguments.until).last), end="")
+    mesh = mesh_of(arguments)
+    program = with_mesh(load(arguments.file).program, mesh, None)
+    sys.stdout.write(print_program(run_stages(program, arguments.until).last))
     return 0
 
 
@@ -54,13 +57,4 @@ def collectives_command(arguments: argparse.Namespace) -> int:
 def explain_command(arguments: argparse.Namespace) -> int:
     """Print where a value's sharding came from."""
     print(_compiled(arguments).explain(arguments.value).text())
-    return 0
-
-
-def info_command(arguments: argparse.Namespace) -> int:
-    """Print what this machine offers."""
-    facts = describe()
-    width = max(map(len, facts))
-    for label, text in facts.items():
-        print(f"{label:{width}}  {text}")
     return 0

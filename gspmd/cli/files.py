@@ -3,36 +3,46 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from gspmd.driver.arguments import accept, input_label
+from gspmd.driver.sources import unnamed
 from gspmd.ir.dtypes import dtype_kind
-from gspmd.ir.errors import UsageError
+from gspmd.ir.errors import ExecutionError, UsageError
 from gspmd.ir.opdef import Array
 from gspmd.ir.types import TensorType
 
 
 def write_whole(path: str, write: Callable[[BinaryIO], Any]) -> None:
     """Write a file beside its place and move it there when it is complete; raises UsageError if that fails."""
-    target = Path(path)
+    target = Path(path).resolve()
+    temporary = target.parent / f".{target.name}.{os.getpid()}"
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from None
-    try:
-        with os.fdopen(descriptor, "wb") as file:
+        with temporary.open("xb") as file:
             write(file)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, target)
+        temporary.replace(target)
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
     finally:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
+
+
+def check_writable(path: str) -> None:
+    """Raise UsageError if a file cannot be written there, before any work is done for it."""
+    target = Path(path).resolve()
+    if target.is_dir():
+        raise UsageError(f"cannot write {path}: Is a directory")
+    if not target.parent.is_dir():
+        raise UsageError(f"cannot write {path}: there is no directory {target.parent}")
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise UsageError(f"cannot write {path}: Permission denied")
 
 
 def write_text(path: str, text: str) -> None:
@@ -48,20 +58,31 @@ def write_arrays(path: str, names: Sequence[str], arrays: Sequence[Array]) -> No
 def read_arrays(path: str) -> dict[str, Array]:
     """The arrays of a .npz file by name, in its order; raises UsageError if it is none."""
     try:
+        if Path(path).is_file() and not zipfile.is_zipfile(path):
+            raise UsageError(f"{path} is no .npz file of arrays, or not a whole one")
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
-    except (ValueError, zipfile.BadZipFile, AttributeError, EOFError) as error:
+    except (ValueError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error, struct.error) as error:
         raise UsageError(f"{path} is no .npz file of arrays: {error}") from None
 
 
 def match_inputs(given: dict[str, Array], names: Sequence[str], types: Sequence[TensorType], path: str) -> list[Array]:
-    """The arrays of a file for the inputs of a program: by name if all names are there, else in order."""
+    """The arrays of a file for the inputs of a program: by name, or in order where they have no names.
+
+    Raises UsageError, naming the file, if they are not the program's.
+    """
     if len(given) != len(names):
         raise UsageError(f"{path} holds {len(given)} arrays, but the program takes {len(names)}: {', '.join(names)}")
+    if set(names) != set(given) and not unnamed(given):
+        raise UsageError(f"{path} holds {', '.join(given)}, but the program takes {', '.join(names)}")
     chosen = [given[name] for name in names] if set(names) == set(given) else list(given.values())
-    return [_as_type(array, t) for array, t in zip(chosen, types, strict=True)]
+    labels = [input_label(i, name) for i, name in enumerate(names)]
+    try:
+        return [np.asarray(accept(_as_type(x, t), t, s)) for x, t, s in zip(chosen, types, labels, strict=True)]
+    except ExecutionError as error:
+        raise UsageError(f"{path}: {error.message}", rule=error.rule, fix=error.fix) from None
 
 
 def _as_type(array: Array, type_: TensorType) -> Array:

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from gspmd.cli.commands import mesh_of
-from gspmd.cli.files import match_inputs, random_inputs, read_arrays, write_arrays
+from gspmd.cli.files import check_writable, match_inputs, random_inputs, read_arrays, write_arrays
+from gspmd.cli.sources import check_readable, is_script, mesh_of
+from gspmd.cli.terminal import notice, progress
 from gspmd.driver.compiled import Compiled, compile
-from gspmd.driver.meshes import MESH_VARIABLE, parse_mesh_option
 from gspmd.driver.module import Module
-from gspmd.driver.sources import load, load_function, read_bytes
+from gspmd.driver.sources import load
 from gspmd.driver.watch import CHECK_VARIABLE, require_checked
 from gspmd.frontend.tree import flatten
 from gspmd.inspect.check import compare_results
@@ -33,27 +33,32 @@ def run_command(arguments: argparse.Namespace) -> int:
         return _start_ranks(arguments)
     if arguments.ranks is not None and arguments.ranks != world().size:
         raise UsageError(f"--ranks {arguments.ranks} in a job of {world().size} ranks", fix="leave --ranks out")
-    return _run_script(arguments) if _is_script(arguments.file) else _run_program(arguments)
+    return _run_script(arguments) if is_script(arguments.file) else _run_program(arguments)
 
 
 def _settle(arguments: argparse.Namespace) -> None:
     """Check what can be checked before any rank starts."""
-    file = str(arguments.file)
-    read_bytes(Path(file.partition(".py:")[0] + ".py" if ".py:" in file else file))
+    check_readable(arguments.file)
+    if arguments.ranks is not None and arguments.ranks < 1:
+        raise UsageError(f"a job has at least one rank, not {arguments.ranks}")
     mesh = mesh_of(arguments)
     if mesh is not None and arguments.ranks is not None and mesh.size != arguments.ranks:
         raise UsageError(f"--mesh {arguments.mesh} has {mesh.size} devices, but --ranks is {arguments.ranks}")
+    if is_script(arguments.file):
+        for name in ("inputs", "random", "outputs"):
+            if getattr(arguments, name) is not None:
+                raise UsageError(
+                    f"--{name} goes with a program, {arguments.file} is a script",
+                    fix=f"name a function, {arguments.file}:function; what follows -- is the script's own",
+                )
     if arguments.inputs is not None and arguments.random is not None:
         raise UsageError("--inputs and --random exclude each other")
-
-
-def _is_script(file: str) -> bool:
-    return file.endswith(".py")
+    if arguments.outputs is not None and world().rank == 0:
+        check_writable(arguments.outputs)
 
 
 def _start_ranks(arguments: argparse.Namespace) -> int:
     """Start the ranks; each of them reads the same command line and finds itself in a job."""
-    progress(f"starting {arguments.ranks} ranks")
     command = ["-m", "gspmd.cli", "run", arguments.file]
     for name in ("mesh", "inputs", "random", "outputs"):
         value = getattr(arguments, name)
@@ -66,9 +71,6 @@ def _start_ranks(arguments: argparse.Namespace) -> int:
 
 def _run_script(arguments: argparse.Namespace) -> int:
     """Run a Python script as `python train.py` would, set up for this job."""
-    if arguments.mesh is not None:
-        parse_mesh_option(arguments.mesh)
-        os.environ[MESH_VARIABLE] = arguments.mesh
     if arguments.check:
         os.environ[CHECK_VARIABLE] = "1"
     sys.argv = [arguments.file, *arguments.script_arguments]
@@ -81,23 +83,31 @@ def _run_script(arguments: argparse.Namespace) -> int:
 
 def _run_program(arguments: argparse.Namespace) -> int:
     given = None if arguments.inputs is None else read_arrays(arguments.inputs)
-    file, _, function = arguments.file.partition(".py:")
-    module = load_function(file + ".py", function, given) if function else load(arguments.file)
+    module = load(arguments.file, given)
     compiled = compile(module, mesh=mesh_of(arguments), progress=lambda stage: progress(f"compiled to {stage}"))
-    arrays = _arrays(arguments, module, given)
+    _check_ranks(compiled)
+    nested = module.nest(_arrays(arguments, module, given))
     progress("running")
-    nested = tuple(arrays) if module.in_tree is None else module.in_tree.unflatten(arrays)
     results = [np.asarray(x) for x in flatten(compiled(*nested))[0]]
     progress("")
     if arguments.check:
         _check(compiled, module, nested, results)
-    names = output_names(module)
     if world().rank == 0:
+        names = output_names(module)
         if arguments.outputs is not None:
             write_arrays(arguments.outputs, names, results)
         else:
             _show(names, results)
     return 0
+
+
+def _check_ranks(compiled: Compiled) -> None:
+    ranks, mesh = world().size, compiled.mesh
+    if ranks not in (1, mesh.size):
+        raise UsageError(
+            f"the program is compiled for the {mesh.size} devices of {mesh.text()}, but this job has {ranks} ranks",
+            fix=f"start {mesh.size} ranks, or give a mesh of {ranks} devices with --mesh",
+        )
 
 
 def _arrays(arguments: argparse.Namespace, module: Module, given: dict[str, Array] | None) -> list[Array]:
@@ -110,12 +120,17 @@ def _arrays(arguments: argparse.Namespace, module: Module, given: dict[str, Arra
 
 
 def _check(compiled: Compiled, module: Module, nested: tuple[Any, ...], results: list[Array]) -> None:
-    """Compare with one device, on rank 0's own and every other rank's account."""
-    source = Module(compiled.stages.programs[module.program.stage], module.in_tree, module.out_tree)
-    expected = [np.asarray(x) for x in flatten(source.run(*nested))[0]]
-    tally = compare_results(results, expected, "the program")
+    """Compare with one device; a program that was compiled before is compared with the simulator, by other ranks."""
+    against = "the simulator" if module.program.is_local else "one device"
+    if module.program.is_local and world().size == 1:
+        raise UsageError(
+            f"--check finds nothing to compare with: {module.program.name} is at stage {module.program.stage} already",
+            fix="check the program that it was compiled from, or run it on ranks",
+        )
+    expected = flatten(module.run(*nested))[0]
+    tally = compare_results(results, expected, "the program", against)
     if world().rank == 0:
-        print(f"check: {tally.text()}", file=sys.stderr)
+        notice(f"check: {tally.text(against)}")
 
 
 def output_names(module: Module) -> list[str]:
@@ -129,11 +144,4 @@ def output_names(module: Module) -> list[str]:
 
 def _show(names: list[str], results: list[Array]) -> None:
     for name, array in zip(names, results, strict=True):
-        print(f"{name}: {array.dtype}{list(array.shape)}")
-        print(np.array2string(array, threshold=20, edgeitems=3))
-
-
-def progress(text: str) -> None:
-    """Show on a terminal what goes on; an empty text clears the line."""
-    if world().rank == 0 and sys.stderr.isatty():
-        print(f"\r\x1b[2K{text}", end="", file=sys.stderr, flush=True)
+        print(f"{name}: {array.dtype}{list(array.shape)}\n{np.array2string(array, threshold=20, edgeitems=3)}")

@@ -10,6 +10,7 @@ import numpy as np
 from gspmd.array import Array, from_numpy
 from gspmd.driver.reshard import reshard
 from gspmd.frontend.annotate import Entry, entries_of_mapping, shard_tracer, sharding_of_entries
+from gspmd.frontend.config import canonical_array
 from gspmd.frontend.scope import is_tracing
 from gspmd.ir.mesh import Mesh
 
@@ -19,17 +20,18 @@ def shard(x: Any, mesh: Mesh, *entries: Entry) -> Any:
 
     An entry is None (not split), "data", ("a", "b") for several axes major to minor, or one of these with a trailing
     "?", which lets propagation split the dimension further; "?" alone leaves it open. Inside a traced function this
-    annotates and returns a traced value; outside it splits an array (the same on every rank) into a `gspmd.Array`.
-    Raises ShardingError at the user's line for unknown or repeated axes and a wrong number of entries.
+    annotates and returns a traced value; outside it splits an array (the same on every rank; 64-bit data is narrowed
+    to 32 bits unless `enable_x64` is on) into a `gspmd.Array`, or moves one to another sharding. Raises ShardingError
+    at the user's line for unknown or repeated axes and a wrong number of entries.
     """
     if is_tracing():
         return shard_tracer(x, mesh, *entries)
     held = x if isinstance(x, Array) else np.asarray(x)
     target = sharding_of_entries(held.ndim, mesh, entries).closed()
-    if isinstance(held, Array):
+    if isinstance(held, Array) and held.sharding.mesh == mesh:
         shards = reshard(held.shards, held.type, target, held.channel)
         return Array(held.type.with_sharding(target), shards, held.channel)
-    return from_numpy(held, target)
+    return from_numpy(canonical_array(np.asarray(held)), target)
 
 
 def mesh_split(x: Any, mesh: Mesh, dims_mapping: Sequence[Any]) -> Any:

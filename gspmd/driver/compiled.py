@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from gspmd.array import Array
-from gspmd.driver.module import Module, as_numpy, executor_for, trace
+from gspmd.driver.module import Module, executor_for, trace
 from gspmd.driver.pipeline import Stages, run_stages, with_mesh
 from gspmd.driver.reshard import reshard
 from gspmd.driver.watch import CallChecker
@@ -18,28 +19,31 @@ from gspmd.inspect.collectives import CollectiveUse, collectives_of
 from gspmd.inspect.explain import Explanation, explain
 from gspmd.ir.errors import ExecutionError, UsageError
 from gspmd.ir.graph import Program
+from gspmd.ir.location import user_location
 from gspmd.ir.mesh import Mesh
 from gspmd.ir.opdef import Shards
 from gspmd.ir.printer import print_program, value_names
 from gspmd.ir.sharding import Sharding
 from gspmd.ir.types import TensorType
 from gspmd.runtime.environment import world
-from gspmd.runtime.executor import Executor, check_arguments
+from gspmd.runtime.executor import Executor, detached
 from gspmd.runtime.layout import distribute, sharding_of
 from gspmd.runtime.transport import Channel
 from gspmd.runtime.world import channel_for, lockstep
 
 
 class Compiled:
-    """A compiled program. Call it: alone it runs all devices in lockstep, in an MPI job of as many ranks it runs on them.
+    """A compiled program. Call it: alone it runs all devices in lockstep, in an MPI job of as many ranks on the ranks.
 
-    Arguments and results nest as the function's own; leaves are NumPy arrays (the same on every rank), Python scalars or
-    `gspmd.Array`; results are `gspmd.Array` and go into the next call without moving bytes.
+    Arguments and results nest as the function's own; leaves are NumPy arrays (the same on every rank), Python numbers
+    or `gspmd.Array`; results are `gspmd.Array` and go into the next call without moving bytes. NumPy data that is 64
+    bits wide may stand for 32 bits unless `enable_x64` is on.
     """
 
-    def __init__(self, module: Module, stages: Stages) -> None:
+    def __init__(self, module: Module, stages: Stages, donate: Sequence[int] = ()) -> None:
         self.module = module
         self.stages = stages
+        self._donated = donated_leaves(module, donate)
         self._executors: dict[Channel, Executor] = {}
         self._checker = CallChecker.from_environment(module)
         if world().size == self.mesh.size > 1:
@@ -67,16 +71,15 @@ class Compiled:
 
     def __call__(self, *arguments: Any) -> Any:
         """Run on the devices of the mesh; raises ExecutionError in a job of another number of ranks."""
+        checked = None if self._checker is None else self._checker.before_call(arguments)
         results = self._run(arguments, channel_for(self.mesh))
-        if self._checker is not None:
-            self._checker.after_call(arguments, results)
+        if self._checker is not None and checked is not None:
+            self._checker.after_call(checked, results)
         return results
 
     def simulate(self, *arguments: Any) -> Any:
         """Run all devices in lockstep in this process; returns whole NumPy arrays."""
-        leaves = self.module.flatten(arguments)
-        arrays = [as_numpy(x, t) for x, t in zip(leaves, self.input_types, strict=True)]
-        return self.module.unflatten(self._executor(lockstep(self.mesh)).run_whole(arrays))
+        return self.module.unflatten(self._executor(lockstep(self.mesh)).run_whole(self.module.whole(arguments)))
 
     def stage(self, name: str) -> Module:
         """The program at a stage, which prints and runs; raises UsageError for a stage that is not there."""
@@ -91,26 +94,30 @@ class Compiled:
         return {name: value.type.sharding for value, name in names.items() if value.type.sharding is not None}
 
     def collectives(self) -> list[CollectiveUse]:
-        """Every collective of the `optimized` stage, with its bytes and how often it runs."""
-        return collectives_of(self._stage_program("optimized"))
+        """Every collective of the `optimized` stage (of the last, if it was loaded compiled), with bytes and count."""
+        last = self.stages.last
+        return collectives_of(last if self.module.program.is_local else self._stage_program("optimized"))
 
     def explain(self, value: str) -> Explanation:
         """Why a value of the `propagated` stage is sharded as it is: the annotation and the path of ops."""
         if self.stages.reasons is None:
-            raise UsageError(f"the program was compiled from stage {self.module.program.stage}: no reasons are known")
+            raise UsageError(
+                f"the program was loaded at stage {self.module.program.stage}: why it is sharded so is not known",
+                fix="ask about the program that it was compiled from",
+            )
         return explain(self._stage_program("propagated"), self.stages.reasons, value)
 
     def check(self, *arguments: Any) -> CheckReport:
         """Run every stage on the arguments and compare with the first; raises ExecutionError where they differ."""
-        leaves = self.module.flatten(arguments)
-        arrays = [as_numpy(x, t) for x, t in zip(leaves, self.input_types, strict=True)]
+        arrays = self.module.whole(arguments)
         executors = {name: executor_for(p) for name, p in self.stages.programs.items()}
         return check_stages(executors, arrays)
 
     def _stage_program(self, name: str) -> Program:
         program = self.stages.programs.get(name)
         if program is None:
-            raise UsageError(f"the program was compiled from stage {self.module.program.stage}: it has no {name} stage")
+            stages = ", ".join(self.stages.programs)
+            raise UsageError(f"the program has no {name} stage, only {stages}", fix="compile it from its source")
         return program
 
     def _executor(self, channel: Channel) -> Executor:
@@ -120,19 +127,27 @@ class Compiled:
         return found
 
     def _run(self, arguments: tuple[Any, ...], channel: Channel) -> Any:
-        leaves = self.module.flatten(arguments)
-        names = [v.name for v in self.stages.last.body.params]
-        held = [x if isinstance(x, Array) else as_numpy(x, t) for x, t in zip(leaves, self.input_types, strict=True)]
-        check_arguments(self.input_types, names, held)
+        held = self.module.accept(arguments)
+        borrowed = [x for x in held if not isinstance(x, Array)]
         shards = [shards_of(x, t, channel) for x, t in zip(held, self.input_types, strict=True)]
+        for i in self._donated:
+            x = held[i]
+            if isinstance(x, Array):
+                x.donate()
+        del held
         results = self._executor(channel).run_shards(shards)
-        arrays = [Array(t, s, channel) for t, s in zip(self.output_types, results, strict=True)]
+        flat = iter(detached([x for xs in results for x in xs], borrowed))
+        count = len(channel.indices)
+        arrays = [Array(t, [next(flat) for _ in range(count)], channel) for t in self.output_types]
         return self.module.unflatten(arrays)
 
     def _same_everywhere(self) -> None:
         """All ranks must have compiled one program: compared by a hash, one message if not."""
         text = print_program(self.stages.last)
-        channel_for(self.mesh).same(hashlib.sha256(text.encode()).digest(), f"program {self.module.program.name}")
+        try:
+            channel_for(self.mesh).same(hashlib.sha256(text.encode()).digest(), f"program {self.module.program.name}")
+        except ExecutionError as error:
+            raise error.at(user_location()) from None
 
 
 def shards_of(held: Array | np.ndarray[Any, Any], type_: TensorType, channel: Channel) -> Shards:
@@ -140,7 +155,11 @@ def shards_of(held: Array | np.ndarray[Any, Any], type_: TensorType, channel: Ch
     if not isinstance(held, Array):
         return distribute(held, type_, channel.indices)
     if held.channel is not channel:
-        raise ExecutionError("an array lives on another mesh, or in the simulator, than the program runs on")
+        raise ExecutionError(
+            f"an array lives on the mesh {held.sharding.mesh.text()}, the program runs on {channel.mesh.text()}",
+            rule="call.C3",
+            fix="bring it there with gspmd.shard(array, mesh, ...)",
+        )
     if held.sharding == sharding_of(type_):
         return held.shards
     return reshard(held.shards, held.type, sharding_of(type_), channel)
@@ -151,18 +170,31 @@ def compile(
     *types: Any,
     mesh: Mesh | None = None,
     devices: int | None = None,
+    donate: Sequence[int] = (),
     until: str = "scheduled",
     verify: bool = True,
     progress: Callable[[str], None] | None = None,
 ) -> Compiled:
     """Compile a module, or a function with the types of its arguments, for a mesh.
 
-    `mesh` and `devices` are read off the annotations when left out. `until` stops at an earlier stage; `verify=False`
-    leaves out the checks after each stage.
+    `mesh` and `devices` are read off the annotations when left out. `donate` gives the positions of arguments that a
+    call may use up: a `gspmd.Array` in them is empty after the call, and its memory is freed at its last use. `until`
+    stops at an earlier stage; `verify=False` leaves out the checks after each stage.
     """
     module = program if isinstance(program, Module) else trace(program, *_types_of(program, types))
     meshed = with_mesh(module.program, mesh, devices)
-    return Compiled(module, run_stages(meshed, until, verified=verify, progress=progress))
+    return Compiled(module, run_stages(meshed, until, verified=verify, progress=progress), donate)
+
+
+def donated_leaves(module: Module, donate: Sequence[int]) -> tuple[int, ...]:
+    """The numbers of the leaves of some arguments; raises UsageError for an argument that is not there."""
+    tree = module.in_tree
+    sizes = [1] * len(module.input_types) if tree is None else [child.size for child in tree.children]
+    wrong = [i for i in donate if not 0 <= i < len(sizes)]
+    if wrong:
+        raise UsageError(f"donate={list(donate)}, but {module.program.name} takes {len(sizes)} arguments")
+    starts = [0, *accumulate(sizes)]
+    return tuple(leaf for i in donate for leaf in range(starts[i], starts[i + 1]))
 
 
 def _types_of(function: Callable[..., Any], types: Sequence[Any]) -> Sequence[Any]:

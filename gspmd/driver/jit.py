@@ -2,65 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
 from typing import Any, overload
 
-import numpy as np
-
 from gspmd.array import Array
+from gspmd.driver.arguments import argument_type
 from gspmd.driver.compiled import Compiled, compile
-from gspmd.driver.module import trace
+from gspmd.driver.module import Module, trace
+from gspmd.frontend.scope import is_tracing
+from gspmd.frontend.trace import type_of
 from gspmd.frontend.tree import TreeDef, flatten
 from gspmd.ir.mesh import Mesh
 from gspmd.ir.types import TensorType
 
+_Key = tuple[TreeDef, tuple[TensorType, ...]]
+
 
 class Jitted:
-    """A function that is traced and compiled at the first call with each new set of argument types."""
+    """A function that is traced and compiled at the first call with each new set of argument types.
 
-    def __init__(self, function: Callable[..., Any], mesh: Mesh | None) -> None:
+    The mesh is that of its annotations, or the one given. A function without either runs where its arguments live, and
+    they keep their shardings. Within another traced function it is an ordinary function.
+    """
+
+    def __init__(self, function: Callable[..., Any], mesh: Mesh | None, donate: Sequence[int]) -> None:
         self.function = function
         self.mesh = mesh
-        self._compiled: dict[tuple[TreeDef, tuple[TensorType, ...]], Compiled] = {}
+        self.donate = donate
+        self._compiled: dict[_Key, Compiled] = {}
+        self._unannotated: set[_Key] = set()
         update_wrapper(self, function)
 
-    def compiled_for(self, *arguments: Any) -> Compiled:
-        """The compiled program for arguments like these."""
+    def compiled_for(self, *arguments: Any, **keywords: Any) -> Compiled:
+        """The compiled program for arguments (or types) like these."""
+        return self._compiled_for(self._positional(arguments, keywords))
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Compile if need be, and run."""
+        if is_tracing():
+            return self.function(*arguments, **keywords)
+        positional = self._positional(arguments, keywords)
+        return self._compiled_for(positional)(*positional)
+
+    def _positional(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
+        if not keywords:
+            return arguments
+        bound = inspect.signature(self.function).bind(*arguments, **keywords)
+        return bound.args if not bound.kwargs else arguments
+
+    def _compiled_for(self, arguments: tuple[Any, ...]) -> Compiled:
         leaves, tree = flatten(arguments)
-        types = tuple(map(_type_of, leaves))
-        found = self._compiled.get((tree, types))
-        if found is None:
-            module = trace(self.function, *tree.unflatten(types))
-            found = self._compiled[tree, types] = compile(module, mesh=self.mesh)
+        types = tuple(type_of(argument_type(x)) for x in leaves)
+        bare = (tree, tuple(t.bare for t in types))
+        key = (tree, types) if bare in self._unannotated else bare
+        found = self._compiled.get(key)
+        if found is not None:
+            return found
+        module = self._trace(bare)
+        if module.mesh is None and self.mesh is None and any(isinstance(x, Array) for x in leaves):
+            self._unannotated.add(bare)
+            key = (tree, types)
+            module = self._trace(key)
+        found = self._compiled[key] = compile(module, mesh=self.mesh, donate=self.donate)
         return found
 
-    def __call__(self, *arguments: Any) -> Any:
-        """Compile if need be, and run."""
-        return self.compiled_for(*arguments)(*arguments)
-
-
-def _type_of(leaf: Any) -> TensorType:
-    if isinstance(leaf, TensorType):
-        return leaf.bare
-    if isinstance(leaf, Array):
-        return leaf.type.bare
-    if isinstance(leaf, bool):
-        return TensorType("bool", ())
-    if isinstance(leaf, int):
-        return TensorType("i32", ())
-    if isinstance(leaf, float):
-        return TensorType("f32", ())
-    array = np.asarray(leaf)
-    return TensorType(array.dtype, array.shape)
+    def _trace(self, key: _Key) -> Module:
+        tree, types = key
+        return trace(self.function, *tree.unflatten(types))
 
 
 @overload
 def jit(function: Callable[..., Any]) -> Jitted: ...
 @overload
-def jit(*, mesh: Mesh | None = None) -> Callable[[Callable[..., Any]], Jitted]: ...
-def jit(function: Callable[..., Any] | None = None, *, mesh: Mesh | None = None) -> Any:
-    """Decorate a function of tensors, with or without a mesh: `@gspmd.jit` or `@gspmd.jit(mesh=mesh)`."""
+def jit(*, mesh: Mesh | None = None, donate: Sequence[int] = ()) -> Callable[[Callable[..., Any]], Jitted]: ...
+def jit(function: Callable[..., Any] | None = None, *, mesh: Mesh | None = None, donate: Sequence[int] = ()) -> Any:
+    """Decorate a function of tensors, with or without options: `@gspmd.jit` or `@gspmd.jit(mesh=mesh, donate=[0])`.
+
+    `mesh` and `donate` are those of `gspmd.compile`.
+    """
     if function is None:
-        return partial(Jitted, mesh=mesh)
-    return Jitted(function, mesh)
+        return partial(Jitted, mesh=mesh, donate=donate)
+    return Jitted(function, mesh, donate)

@@ -26,19 +26,24 @@ def parse_mesh_option(text: str) -> Mesh:
 def default_mesh(**axes: int) -> Mesh:
     """The mesh to run on: `--mesh` or GSPMD_MESH wins; else the given sizes, -1 taking what is left of the ranks.
 
-    `gspmd.default_mesh(data=-1, model=1)`. Raises UsageError if the sizes do not fit the number of ranks.
+    `gspmd.default_mesh(data=-1, model=1)`. A process on its own is one rank, and simulates a mesh that has no -1.
+    Raises UsageError if the sizes do not fit the number of ranks.
     """
+    ranks = world().size
     given = os.environ.get(MESH_VARIABLE, "")
     if given:
         mesh = parse_mesh_option(given)
-        missing = [name for name in axes if name not in mesh.axis_names]
-        return Mesh([*mesh.axes, *((name, 1) for name in missing)])
-    ranks = world().size
-    fixed = prod(n for n in axes.values() if n != -1)
+        if mesh.size != ranks > 1:
+            raise UsageError(
+                f"{MESH_VARIABLE}={given} has {mesh.size} devices, but this job has {ranks} ranks",
+                fix=f"start {mesh.size} ranks, or give a mesh of {ranks} devices",
+            )
+        return Mesh([*mesh.axes, *((name, 1) for name in axes if name not in mesh.axis_names)])
+    text = ", ".join(f"{name}={n}" for name, n in axes.items())
     open_axes = [name for name, n in axes.items() if n == -1]
-    if len(open_axes) > 1 or ranks % fixed or (not open_axes and fixed != ranks > 1):
-        raise UsageError(
-            f"a mesh of {', '.join(f'{k}={v}' for k, v in axes.items())} does not fit {ranks} ranks",
-            fix="leave one axis at -1, or give --mesh",
-        )
+    if len(open_axes) > 1 or any(n < 1 and n != -1 for n in axes.values()):
+        raise UsageError(f"a mesh of {text}: sizes are positive, and at most one is -1", fix="as in data=-1, model=2")
+    fixed = prod(n for n in axes.values() if n != -1)
+    if ranks % fixed if open_axes else fixed != ranks > 1:
+        raise UsageError(f"a mesh of {text} does not fit {ranks} ranks", fix="leave one axis at -1, or give --mesh")
     return Mesh([(name, ranks // fixed if n == -1 else n) for name, n in axes.items()])

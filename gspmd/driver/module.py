@@ -6,15 +6,20 @@ from typing import Any
 
 import numpy as np
 
+from gspmd.array import Array
+from gspmd.driver.arguments import accept, argument_type, input_label
 from gspmd.frontend.trace import trace as trace_function
 from gspmd.frontend.tree import TreeDef, flatten
 from gspmd.ir.errors import ExecutionError
 from gspmd.ir.graph import Program
 from gspmd.ir.mesh import Mesh
+from gspmd.ir.opdef import Array as NumpyArray
 from gspmd.ir.printer import print_program
 from gspmd.ir.types import TensorType
-from gspmd.runtime.executor import Executor
+from gspmd.runtime.executor import Executor, detached
 from gspmd.runtime.world import lockstep
+
+_SHOWN = 100  # characters of a nesting in a message
 
 
 class Module:
@@ -56,19 +61,34 @@ class Module:
         """Run on one device (a program at a local stage: on all devices of its mesh, in this process)."""
         if self._executor is None:
             self._executor = executor_for(self.program)
-        arrays = [as_numpy(x, t) for x, t in zip(self.flatten(arguments), self.input_types, strict=True)]
-        return self.unflatten(self._executor.run_whole(arrays))
+        arrays = self.whole(arguments)
+        return self.unflatten(detached(self._executor.run_whole(arrays), arrays))
 
     def flatten(self, arguments: tuple[Any, ...]) -> list[Any]:
         """The leaves of a call's arguments; raises ExecutionError if they nest otherwise than the program's."""
         leaves, tree = flatten(arguments)
         if self.in_tree is not None and tree != self.in_tree:
             raise ExecutionError(
-                f"the arguments nest as {tree.text()}, but the program takes {self.in_tree.text()}", rule="call.C2"
+                f"the arguments nest as {_short(tree)}, but the program takes {_short(self.in_tree)}",
+                rule="call.C2",
+                fix="numpy.asarray makes an array of a list" if len(leaves) > len(self.input_types) else "",
             )
         if len(leaves) != len(self.input_types):
             raise ExecutionError(f"the program takes {len(self.input_types)} arrays, got {len(leaves)}", rule="call.C2")
         return leaves
+
+    def accept(self, arguments: tuple[Any, ...]) -> list[Array | NumpyArray]:
+        """The leaves of a call's arguments, each of the type of its input; raises ExecutionError if one is not."""
+        inputs = zip(self.flatten(arguments), self.input_types, self.program.body.params, strict=True)
+        return [accept(x, t, input_label(i, v.name)) for i, (x, t, v) in enumerate(inputs)]
+
+    def whole(self, arguments: tuple[Any, ...]) -> list[NumpyArray]:
+        """The leaves of a call's arguments as whole NumPy arrays; sharded ones are put together."""
+        return [np.asarray(x) for x in self.accept(arguments)]
+
+    def nest(self, leaves: list[Any]) -> tuple[Any, ...]:
+        """The arguments of a call from their leaves."""
+        return tuple(leaves) if self.in_tree is None else self.in_tree.unflatten(leaves)
 
     def unflatten(self, results: list[Any]) -> Any:
         """The results in the function's own nesting."""
@@ -83,17 +103,18 @@ def executor_for(program: Program) -> Executor:
     return Executor(program, from_mesh)
 
 
-def as_numpy(leaf: Any, type_: TensorType) -> np.ndarray[Any, Any]:
-    """An argument as a whole array; Python scalars take the program's dtype, sharded arrays are put together."""
-    if isinstance(leaf, (bool, int, float, complex)) and not type_.shape:
-        return np.asarray(leaf, type_.dtype)
-    return np.asarray(leaf)
+def _short(tree: TreeDef) -> str:
+    text = tree.text()
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def trace(function: Any, *types: Any, **keywords: Any) -> Module:
     """Trace a function of tensors into a module; arguments are types (`TensorType`) or arrays, nested as it takes them.
 
-    Raises TraceError, naming the line, for what a traced function cannot do.
+    Of arrays only the types matter; 64-bit NumPy data counts as 32 bits wide unless `enable_x64` is on. Raises
+    TraceError, naming the line, for what a traced function cannot do.
     """
-    traced = trace_function(function, *types, **keywords)
+    leaves, tree = flatten((types, keywords))
+    positional, named = tree.unflatten([argument_type(x) for x in leaves])
+    traced = trace_function(function, *positional, **named)
     return Module(traced.program, traced.in_tree, traced.out_tree)

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from gspmd.driver.module import Module, as_numpy
+from gspmd.driver.module import Module
 from gspmd.frontend.tree import flatten
 from gspmd.inspect.check import Tally, compare_results
 from gspmd.ir.errors import ExecutionError
+from gspmd.ir.opdef import Array
 from gspmd.runtime.environment import world
 
 CHECK_VARIABLE = "GSPMD_CHECK"
@@ -26,29 +27,27 @@ class CallChecker:
     """
 
     def __init__(self, module: Module) -> None:
-        self.module = Module(module.program, module.in_tree, module.out_tree)
+        self.module = module
         self.calls = 0
 
     @staticmethod
     def from_environment(module: Module) -> CallChecker | None:
-        """A checker if `gspmd run --check` asked for one."""
-        return CallChecker(module) if os.environ.get(CHECK_VARIABLE, "0") not in ("", "0") else None
+        """A checker if `gspmd run --check` asked for one; a program at a local stage has nothing to compare with."""
+        asked = os.environ.get(CHECK_VARIABLE, "0") not in ("", "0")
+        return CallChecker(module) if asked and not module.program.is_local else None
 
-    def after_call(self, arguments: tuple[Any, ...], results: Any) -> None:
-        """Compare one call's results; raises ExecutionError, on every rank, if they differ."""
+    def before_call(self, arguments: tuple[Any, ...]) -> list[Array] | None:
+        """The whole arguments of a call that is to be checked (it may use them up), None if this one is not."""
         self.calls += 1
         if self.calls > _FIRST_CALLS and self.calls & (self.calls - 1):
-            return
-        leaves = self.module.flatten(arguments)
-        arrays = [as_numpy(x, t) for x, t in zip(leaves, self.module.input_types, strict=True)]
-        expected, _ = flatten(self.module.run(*_nest(self.module, arrays)))
+            return None
+        return self.module.whole(arguments)
+
+    def after_call(self, arguments: list[Array], results: Any) -> None:
+        """Compare one call's results; raises ExecutionError, on every rank, if they differ."""
+        expected, _ = flatten(self.module.run(*self.module.nest(arguments)))
         actual = [np.asarray(x) for x in flatten(results)[0]]
-        tally = compare_results(actual, [np.asarray(x) for x in expected], f"call {self.calls}")
-        _TOTAL.add(tally)
-
-
-def _nest(module: Module, arrays: list[Any]) -> tuple[Any, ...]:
-    return tuple(arrays) if module.in_tree is None else module.in_tree.unflatten(arrays)
+        _TOTAL.add(compare_results(actual, expected, f"call {self.calls} of {self.module.program.name}"))
 
 
 class _Total:
@@ -64,7 +63,7 @@ class _Total:
 
     def tell(self) -> None:
         if world().rank == 0:
-            print(f"check: {self.tally.text()}", file=sys.stderr, flush=True)
+            sys.stderr.write(f"check: {self.tally.text()}\n")
 
 
 _TOTAL = _Total()

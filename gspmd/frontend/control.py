@@ -211,6 +211,8 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, le
     y_types = first.types[first.tree.children[0].size :]
     # Zeros to write the rows into, one stack for each y.
     stacks = [full_of(0, t.dtype, (count, *t.shape)) for t in y_types]
+    if count == 0:
+        return tree.unflatten(carries), y_tree.unflatten(stacks)
 
     def step(i: Tracer, state: tuple[Any, list[Tracer]]) -> tuple[Any, list[Tracer]]:
         carry, kept = state

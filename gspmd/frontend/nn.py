@@ -24,6 +24,7 @@ __all__ = [
     "silu",
     "softmax",
     "softplus",
+    "stop_gradient",
 ]
 
 

@@ -30,16 +30,28 @@ Shape = tuple[int, ...]
 
 def array_of(x: Any) -> NDArray[Any]:
     """What is no tracer and no Python number as a NumPy array of a dtype that programs know."""
-    array = np.asarray(x)
+    array = _known(x)
     try:
-        as_dtype(array.dtype)
         return canonical_array(array)
-    except (ValueError, OverflowError) as error:
-        raise trace_error(
-            f"{type(x).__name__} cannot become part of a program: {error}",
-            rule="trace.C6",
-            fix="give numbers of a supported dtype",
-        ) from None
+    except OverflowError as error:
+        raise _not_data(x, error) from None
+
+
+def _known(x: Any) -> NDArray[Any]:
+    try:
+        array = np.asarray(x)
+        as_dtype(array.dtype)
+    except ValueError as error:
+        raise _not_data(x, error) from None
+    return array
+
+
+def _not_data(x: Any, error: Exception) -> TraceError:
+    return trace_error(
+        f"{type(x).__name__} cannot become part of a program: {error}",
+        rule="trace.C6",
+        fix="give numbers of a supported dtype",
+    )
 
 
 def shape_of(x: ArrayLike) -> Shape:
@@ -55,7 +67,7 @@ def dtype_of(x: ArrayLike) -> DType:
         return x.value.type.dtype
     if is_scalar(x):
         return promote_scalar(None, python_type(x))
-    return canonical(np.asarray(x).dtype)
+    return canonical(_known(x).dtype)
 
 
 def common_dtype(*operands: ArrayLike) -> DType:

@@ -14,11 +14,12 @@ from gspmd.frontend.numpy_math import square, stop_gradient, where
 from gspmd.frontend.numpy_shape import expand_dims, pad_with, ravel, reshape
 from gspmd.frontend.numpy_special import conj, exp, log, real, sqrt
 from gspmd.frontend.promotion import inexact
-from gspmd.frontend.scope import current_scope, trace_error
+from gspmd.frontend.scope import trace_error
 from gspmd.frontend.tracer import ArrayLike, Tracer, emit, emit_all
 from gspmd.ir.builder import Builder
 from gspmd.ir.dtypes import DTYPES, DType, as_dtype, dtype_kind, is_float
 from gspmd.ir.graph import Region
+from gspmd.ir.location import user_location
 from gspmd.ir.types import TensorType
 from gspmd.kernels.monoids import identity
 from gspmd.ops import elementwise as ew
@@ -165,7 +166,7 @@ def _arg(x: Tracer, axis: int | None, keepdims: bool, monoid: str) -> Tracer:
 
 def _picker(dtype: DType, index: DType, better: str) -> Region:
     """Of two (element, index) pairs the better one: NaN before all, else by `better`, of equals the lower index."""
-    b = Builder(current_scope().builder.loc)
+    b = Builder(user_location())
     value, number = TensorType(dtype, ()), TensorType(index, ())
     x, i, y, j = b.param(value), b.param(number), b.param(value), b.param(number)
     wins = ew.COMPARE(b, x, y, direction=better)

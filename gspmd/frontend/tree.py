@@ -112,12 +112,12 @@ def _build(container: type, keys: tuple[Any, ...], children: list[Any]) -> Any:
         return None
     if container is dict:
         return dict(zip(keys, children, strict=True))
+    build: Callable[..., Any] = container
     if hasattr(container, "_fields"):
-        return container(*children)
+        return build(*children)
     if dataclasses.is_dataclass(container):
-        build: Callable[..., Any] = container
         return build(**dict(zip(keys, children, strict=True)))
-    return container(children)
+    return build(children)
 
 
 def _step_of(container: type) -> Callable[[Any], str]:

@@ -1,0 +1,1 @@
+"""Looking into compiled programs: why, how much, and whether all stages agree."""

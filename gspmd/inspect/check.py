@@ -10,8 +10,8 @@ from gspmd.ir.opdef import Array
 from gspmd.kernels.closeness import compare
 from gspmd.runtime.executor import Executor
 
-# Roundings that a result of a whole program may go through, as in a sum of so many terms.
-_PROGRAM_TERMS = 1 << 14
+# Roundings that a result of a whole program may go through, as in a sum of so many terms; narrow floats are summed wide.
+_TERMS, _NARROW_TERMS = 1 << 14, 1 << 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,12 @@ class Tally:
         worst = max((self, other), key=lambda t: t.worst)
         return Tally(self.arrays + other.arrays, worst.worst, worst.bound)
 
-    def text(self) -> str:
+    def text(self, against: str = "one device") -> str:
         """`compared 12 arrays with one device, largest error 1.2e-07 (allowed 3e-05)`."""
         if not self.arrays:
             return "compared no arrays"
-        return (
-            f"compared {self.arrays} arrays with one device, largest error {self.worst:.3g} (allowed {self.bound:.3g})"
-        )
+        arrays = "1 array" if self.arrays == 1 else f"{self.arrays} arrays"
+        return f"compared {arrays} with {against}, largest error {self.worst:.3g} (allowed {self.bound:.3g})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +45,20 @@ class CheckReport:
         return "\n".join(f"{name:12} {tally.text()}" for name, tally in self.stages.items())
 
 
-def compare_results(actual: Sequence[Array], expected: Sequence[Array], what: str) -> Tally:
-    """Compare results one by one; raises ExecutionError naming the first that differs by more than rounding."""
+def compare_results(
+    actual: Sequence[Array], expected: Sequence[Array], what: str, against: str = "one device"
+) -> Tally:
+    """Compare results one by one; raises ExecutionError if there are none, or naming the first that differs.
+
+    Rounding is allowed for, as in `kernels.closeness`.
+    """
+    if not expected:
+        raise ExecutionError(f"{what} has no results: nothing was compared", rule="check")
     tally = Tally()
     for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
-        outcome = compare(a, e, terms=_PROGRAM_TERMS)
+        outcome = compare(a, e, terms=_TERMS if e.dtype.itemsize >= 4 else _NARROW_TERMS)
         if not outcome.ok:
-            raise ExecutionError(f"{what}: result {i} differs from one device's: {outcome.message}", rule="check")
+            raise ExecutionError(f"{what}: result {i} differs from {against}: {outcome.message}", rule="check")
         tally = tally + Tally(1, outcome.max_error, outcome.bound)
     return tally
 

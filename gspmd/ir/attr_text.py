@@ -21,7 +21,7 @@ from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type
 
 import numpy as np
 
-from gspmd.ir.attrs import Attrs, Dense, ResultShape, Window, WindowDim
+from gspmd.ir.attrs import Attrs, Dense, Groups, ResultShape, Window, WindowDim
 from gspmd.ir.dense_text import dense_text, read_dense
 from gspmd.ir.dtypes import DTYPES, dtype_name
 from gspmd.ir.errors import GspmdError, ParseError
@@ -358,6 +358,7 @@ _PLAIN: dict[Any, Codec] = {
     NoneType: Codec("none", lambda _, __: "none", _read_none),
     bool: Codec("true or false", lambda v, _: "true" if v else "false", _read_bool),
     int: _INTEGER,
+    Groups: Codec(_INTEGER.what, _INTEGER.write, lambda s, mesh: Groups(_INTEGER.read(s, mesh))),
     float: Codec("a number", _write_float, lambda s, _: float(s.need(_FLOAT, "a number")[0])),
     str: Codec("a word", _write_str, _read_str),
     Axis: Codec("a mesh axis", _write_axis, _read_axis),

@@ -1,7 +1,7 @@
 """Attributes: an op's parameters, as frozen dataclasses whose fields are the printed syntax.
 
 A field may be an int, float, bool, str, a (nested) tuple of those, a dtype, a `Dense` array, a `Sharding`, axes, or one
-of the two shared types that localisation rewrites without knowing the op: `ResultShape` and `Window`.
+of the shared types that localisation rewrites without knowing the op: `ResultShape`, `Window` and `Groups`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,12 @@ class WindowDim:
 
 class Window(tuple[WindowDim, ...]):
     """A window, one `WindowDim` a dimension that it moves along."""
+
+    __slots__ = ()
+
+
+class Groups(int):
+    """Into how many groups an op divides dimensions: the size of the major factor of dimensions that have several."""
 
     __slots__ = ()
 

@@ -141,9 +141,9 @@ class OpDef(Generic[A]):
     number. rule: the factor rule (of bare types); None for ops whose tensors are tied by `flow` alone and for
     collectives. kernel: NumPy on one device's arrays, one array or a tuple (the meaning). execute: instead of a kernel
     where shards must meet (collectives) or regions run (control flow). fast: an expression template in Numba-Python
-    over scalars, "{0} + {1}", or None ("{0}": elements are used as they are; what the rule reduces is combined).
-    localize: the local body that the rule cannot say. flow: groups of values that
-    are one value at different places (loop carries, branch results). vjp: cotangents of the operands (None: no
+    over scalars, "{0} + {1}", or None ("{0}": elements are used as they are; what the rule reduces is combined; an op
+    without operands is given the index along its position factor). localize: the local body that the rule cannot say.
+    flow: groups of values that are one value at different places (loop carries, branch results). vjp: cotangents of the operands (None: no
     gradient flows). save: for control flow, re-emits the node so that vjp finds what it needs (residuals). traffic: for
     collectives, from the attributes and the bytes of one device's operand and result.
     examples: IR lines, one application each, that cover every attribute off its default and every factor kind.

@@ -39,6 +39,7 @@ class Access:
 
     Valid iff `div` divides the right side and 0 <= p < `size`; elsewhere the value read is `fill` (None: such a cell
     is never part of a result), or the scalar operand numbered `fill_operand`. Negative `mul` reads backwards.
+    `window`: the number of the `Window` dimension in the op's attributes that says the same.
     """
 
     size: int
@@ -48,8 +49,9 @@ class Access:
     div: int = 1
     kernel_factor: int | None = None
     kmul: int = 0
-    fill: float | None = None
+    fill: int | float | None = None
     fill_operand: int | None = None
+    window: int | None = None
 
 
 # One dimension of one tensor: its factors, major to minor (() for a dimension that carries none), or an access.

@@ -97,3 +97,13 @@ def _layout(dtype: DType) -> tuple[int, int]:
     """The mantissa and exponent bits of a float dtype."""
     mantissa = {"float64": 52, "float32": 23, "float16": 10, "bfloat16": 7}[dtype.name]
     return mantissa, 8 * dtype.itemsize - 1 - mantissa
+
+
+def bitcast(x: Array, dtype: DType) -> Array:
+    """The bits of an array as another dtype: a narrower one adds a minor dim, a wider one removes it."""
+    if dtype.itemsize == x.dtype.itemsize:
+        return np.ascontiguousarray(x).reshape(x.shape).view(dtype)
+    if dtype.itemsize < x.dtype.itemsize:
+        flat = np.ascontiguousarray(x).reshape(*x.shape, 1)
+        return flat.view(dtype)
+    return np.ascontiguousarray(x).view(dtype).reshape(x.shape[:-1])

@@ -24,19 +24,23 @@ def dot_general(x: Array, y: Array, batch: tuple[Dims, Dims], contract: tuple[Di
     x_free = [d for d in range(x.ndim) if d not in batch[0] and d not in contract[0]]
     y_free = [d for d in range(y.ndim) if d not in batch[1] and d not in contract[1]]
     shape = [x.shape[d] for d in batch[0]] + [x.shape[d] for d in x_free] + [y.shape[d] for d in y_free]
-    compute = _compute_dtype(x.dtype, y.dtype, dtype)
+    compute = compute_dtype(x.dtype, y.dtype, dtype)
     x, y = x.astype(compute, copy=False), y.astype(compute, copy=False)
     left, right = _matrices(x, y, batch, contract, x_free, y_free)
     with np.errstate(all="ignore"):
-        out = np.matmul(_for_blas(left), _for_blas(right)).reshape(shape)
-        if dtype == np.bool_:
-            return out != 0
-        if compute == F64 and is_integer(dtype):
-            return out.astype(np.int64).astype(dtype)
-        return out.astype(dtype, copy=False)
+        return finished(np.matmul(_for_blas(left), _for_blas(right)).reshape(shape), dtype)
 
 
-def _compute_dtype(x: DType, y: DType, dtype: DType) -> DType:
+def finished(total: Array, dtype: DType) -> Array:
+    """Sums of products as numbers of the result's dtype."""
+    if dtype == np.bool_:
+        return total != 0
+    if total.dtype == F64 and is_integer(dtype):
+        return total.astype(np.int64).astype(dtype)
+    return total.astype(dtype, copy=False)
+
+
+def compute_dtype(x: DType, y: DType, dtype: DType) -> DType:
     """What to multiply in. Products of 16-bit integers sum exactly in f64, which BLAS knows, unlike integers."""
     if dtype == np.bool_:
         return F32

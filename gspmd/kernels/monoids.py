@@ -45,13 +45,18 @@ def identity(monoid: str, dtype: DType) -> Array:
     return out
 
 
+def ufunc(monoid: str) -> np.ufunc:
+    """The binary operation of a monoid as NumPy's, which does not widen narrow floats."""
+    return _UFUNCS[monoid]
+
+
 def combine(monoid: str) -> Callable[[Array, Array], Array]:
     """The binary operation of a monoid on two arrays of one dtype, which it keeps."""
-    ufunc = _UFUNCS[monoid]
+    operation = _UFUNCS[monoid]
 
     def apply(a: Array, b: Array) -> Array:
         with np.errstate(all="ignore"):
-            return np.asarray(ufunc(widened(a), widened(b)), a.dtype)
+            return np.asarray(operation(widened(a), widened(b)), a.dtype)
 
     return apply
 
@@ -67,9 +72,9 @@ def reduce(monoid: str, x: Array, dims: Sequence[int]) -> Array:
 
 def fold(monoid: str, arrays: Sequence[Array]) -> Array:
     """The combination of arrays of one shape in their order, rounded once: what collectives do with contributions."""
-    ufunc = _UFUNCS[monoid]
+    operation = _UFUNCS[monoid]
     total = widened(arrays[0])
     with np.errstate(all="ignore"):
         for x in arrays[1:]:
-            total = ufunc(total, widened(x))
+            total = operation(total, widened(x))
     return np.asarray(total, arrays[0].dtype)

@@ -134,26 +134,33 @@ def _transposed_dot(
 ) -> Value:
     """The cotangent of one operand: the result's, contracted with the other operand over the other's free dims.
 
-    The product has batch dims, my free dims, and the contracted dims in the other's order; a transpose puts them where
-    they are in my operand. `place` is where the result has the other's free dims.
+    The product has batch dims, my free dims, and the contracted dims in the other's order (or these two the other way
+    round); a transpose puts them where they are in my operand. `place` is where the result has the other's free dims.
     """
     b, dtype = gradient.builder, mine.type.dtype
     if ct.type.dtype != dtype and ct.type.dtype != other.type.dtype:
         other = conversion.CONVERT(b, other, dtype=ct.type.dtype)
+    pairs = sorted(zip(other_contract, contract, strict=True))
+    contracted = [c for _, c in pairs]
+    ordered = list(range(mine.type.rank))
+    # With the other operand first its contracted dims come before mine: a weight's gradient then needs no transpose.
+    other_first = [*batch, *contracted, *free] == ordered and [*batch, *free, *contracted] != ordered
+    ct_side = (ct, tuple(range(len(batch))), place)
+    other_side = (other, other_batch, tuple(other_free))
+    lhs, rhs = (other_side, ct_side) if other_first else (ct_side, other_side)
     product = DOT_GENERAL(
         b,
-        ct,
-        other,
-        lhs_batch=tuple(range(len(batch))),
-        rhs_batch=other_batch,
-        lhs_contract=place,
-        rhs_contract=tuple(other_free),
+        lhs[0],
+        rhs[0],
+        lhs_batch=lhs[1],
+        rhs_batch=rhs[1],
+        lhs_contract=lhs[2],
+        rhs_contract=rhs[2],
         dtype=None if ct.type.dtype == dtype else dtype,
     )
-    pairs = sorted(zip(other_contract, contract, strict=True))
-    order = [*batch, *free, *(c for _, c in pairs)]
-    permutation = tuple(order.index(d) for d in range(mine.type.rank))
-    return product if permutation == tuple(range(len(order))) else TRANSPOSE(b, product, permutation=permutation)
+    order = [*batch, *contracted, *free] if other_first else [*batch, *free, *contracted]
+    permutation = tuple(order.index(d) for d in ordered)
+    return product if order == ordered else TRANSPOSE(b, product, permutation=permutation)
 
 
 DOT_GENERAL = OpDef(

@@ -27,7 +27,7 @@ class FetchAttrs(Attrs):
 
     dim: int
     reading: Reading
-    fill: float | None = None
+    fill: int | float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,14 +43,6 @@ FUSED: OpDef[FusedAttrs] = OpDef(
     FusedAttrs,
     _fused_infer,
     execute=_fused_execute,
-    examples=(
-        "fused(f32[6, 5], f32[5]) outer=1 "
-        "(%x: f32[6, 5], %b: f32[5]) { "
-        "%w = broadcast_in_dim(%b) shape=[6, 5] dims=[1] : f32[6, 5] "
-        "%y = multiply(%x, %w) : f32[6, 5] "
-        "%s = reduce(%y) dims=[1] : f32[6] "
-        "return %y, %s }",
-    ),
     doc="Runs its region, which the runtime compiles to one kernel.",
 )
 

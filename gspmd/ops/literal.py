@@ -13,7 +13,7 @@ import numpy as np
 
 from gspmd.ir.attrs import Attrs, Dense, ResultShape
 from gspmd.ir.builder import Builder
-from gspmd.ir.dtypes import DType, as_dtype
+from gspmd.ir.dtypes import DType, as_dtype, dtype_name
 from gspmd.ir.graph import Region, Value
 from gspmd.ir.opdef import Array, Localizer, OpDef, Trait, Types
 from gspmd.ir.rule import Factor, Rule, identity_map
@@ -105,12 +105,18 @@ def _iota_kernel(attrs: IotaAttrs) -> Array:
     return kernels.iota(attrs.shape, attrs.dtype, attrs.dimension)
 
 
+def _iota_fast(types: Types, attrs: IotaAttrs) -> str | None:
+    """The index along the dimension, as the dtype."""
+    return f"np.{attrs.dtype.name}({{0}})" if dtype_name(attrs.dtype) in ("i32", "i64", "u32", "f32", "f64") else None
+
+
 IOTA = OpDef(
     "iota",
     IotaAttrs,
     _iota_infer,
     rule=_iota_rule,
     kernel=_iota_kernel,
+    fast=_iota_fast,
     examples=(
         "iota() shape=[6] dtype=i32 dimension=0",
         "iota() shape=[4, 7] dtype=f32 dimension=1",

@@ -29,7 +29,8 @@ class Form:
     """A node as loops see it: its scalar expression, and the factor of each dimension of each operand and the result.
 
     `monoid` is what the factors that are not in the result are combined by; None if there are none. `literal` marks
-    constants of one element, whose expression is their value.
+    constants of one element, whose expression is their value. `position` is the factor whose index is the argument of
+    an expression without operands; ALONE if there is none.
     """
 
     template: str
@@ -38,11 +39,17 @@ class Form:
     result: tuple[int, ...]
     monoid: str | None = None
     literal: bool = False
+    position: int = ALONE
+
+    @property
+    def sourceless(self) -> bool:
+        """Whether no memory is read: constants and indices."""
+        return not self.operands
 
     @property
     def copies(self) -> bool:
         """Whether elements only move: the node is an index map, which costs nothing inside a kernel."""
-        return self.literal or (self.template == "{0}" and self.monoid is None)
+        return self.sourceless or (self.template == "{0}" and self.monoid is None)
 
 
 def form_of(node: Node) -> Form | None:
@@ -60,7 +67,7 @@ def _form(op: OpDef[Any], operands: Types, result: TensorType, attrs: Attrs) -> 
         return None if text is None else Form(text, (), (), (ALONE,) * result.rank, literal=True)
     template = None if op.fast is None else op.fast(operands, attrs)
     rule = rule_of(op, operands, (result,), attrs)
-    if template is None or rule is None or not operands or result.dtype.kind not in "biuf":
+    if template is None or rule is None or result.dtype.kind not in "biuf":
         return None
     maps = [_single_factors(rule, t) for t in rule.tensors]
     known = [m for m in maps if m is not None]
@@ -69,12 +76,14 @@ def _form(op: OpDef[Any], operands: Types, result: TensorType, attrs: Attrs) -> 
     used = {f for m in known for f in m if f >= 0}
     gone = used - set(known[-1])
     monoids = {rule.factors[f].monoid for f in gone}
-    if any(rule.factors[f].kind != ("reduce" if f in gone else "pass") or rule.factors[f].position for f in used):
+    positions = [f for f in used if rule.factors[f].position]
+    if any(rule.factors[f].kind != ("reduce" if f in gone else "pass") for f in used):
         return None
-    if len(monoids) > 1 or (gone and len(operands) > 1):
+    if len(monoids) > 1 or (gone and len(operands) > 1) or len(positions) != (0 if operands else 1):
         return None
     sizes = tuple(f.size for f in rule.factors)
-    return Form(template, sizes, tuple(known[:-1]), known[-1], next(iter(monoids), None))
+    at = positions[0] if positions else ALONE
+    return Form(template, sizes, tuple(known[:-1]), known[-1], next(iter(monoids), None), position=at)
 
 
 def _literal(op: OpDef[Any], result: TensorType, attrs: Attrs) -> str | None:
@@ -243,6 +252,12 @@ def result_split(operand: Place, result: Place, folds: bool, rank: int) -> Split
         return Split(0, len(kept))
     lost = rank - len(kept)
     return Split(0, lost) if kept == tuple(range(lost, rank)) else None
+
+
+def index_split(place: Place, form: Form, rank: int) -> Split:
+    """What a node that counts asks for: its loop runs outside, or is the only one inside."""
+    d = place[form.result.index(form.position)] if form.position != ALONE else ALONE
+    return Split() if d == ALONE else Split(min(d + 1, rank - 1))
 
 
 def ends(operand: Place, result: Place, folds: bool) -> bool:

@@ -21,6 +21,7 @@ from gspmd.ops.loop_nest import (
     build_nest,
     ends,
     form_of,
+    index_split,
     loops_of,
     operand_split,
     result_split,
@@ -43,6 +44,7 @@ class Group:  # grows while the walk goes on
     nest: Nest
     split: Split
     inputs: set[Value]
+    counters: set[Value] = field(default_factory=set[Value])  # what reads no memory
     final: set[Value] = field(default_factory=set[Value])
 
     @property
@@ -105,7 +107,7 @@ class Grouping:
         split = result_split(source, place, form.monoid is not None, rank)
         for value in node.operands:
             root = self._through(value, group)
-            split = None if split is None else split.meet(operand_split(nest.places[root], rank))
+            split = None if split is None else split.meet(self._root_split(root, nest))
         if split is None or prod(nest.loops[split.outer :]) < _SHORTEST_ROW:
             return None
         if ends(source, place, form.monoid is not None):
@@ -119,10 +121,10 @@ class Grouping:
             form = self.forms[i]
             if form is None or not form.copies:
                 break
-            if form.literal:
+            if form.sourceless:
                 group.maps.add(i)
+                group.counters.add(value)
                 return value
-            # A dimension that the source has alone is read at a place of its own: that is no index map.
             if not group.nest.add(self.nodes[i], form):
                 break
             group.maps.add(i)
@@ -141,7 +143,7 @@ class Grouping:
         nest, split = self._common(a, b, nodes, maps)
         if nest is None or split is None or prod(nest.loops[split.outer :]) < _SHORTEST_ROW:
             return None
-        joined = Group(nodes, maps, nest, split, a.inputs | b.inputs, a.final | b.final)
+        joined = Group(nodes, maps, nest, split, a.inputs | b.inputs, a.counters | b.counters, a.final | b.final)
         return None if self._path(joined, (a, b)) else joined
 
     def _common(self, a: Group, b: Group, nodes: list[int], maps: set[int]) -> tuple[Nest | None, Split | None]:
@@ -156,20 +158,25 @@ class Grouping:
             return None, None
         loops = max(a.nest.loops, b.nest.loops, key=len)
         nest = build_nest([self.nodes[i] for i in sorted({*nodes, *maps})], loops)
-        return (None, None) if nest is None else (nest, self.split_of(nest, nodes, a.inputs | b.inputs))
+        return (None, None) if nest is None else (nest, self.split_of(nest, nodes, a.inputs | b.inputs | a.counters | b.counters))
 
-    def split_of(self, nest: Nest, nodes: Sequence[int], inputs: set[Value]) -> Split | None:
-        """How a nest may be cut, from where all values lie."""
+    def _root_split(self, root: Value, nest: Nest) -> Split:
+        """What an input, a constant or an index asks for."""
+        i = self.producer.get(root)
+        form = None if i is None else self.forms[i]
+        place, rank = nest.places[root], len(nest.loops)
+        return operand_split(place, rank) if form is None or not form.sourceless else index_split(place, form, rank)
+
+    def split_of(self, nest: Nest, nodes: Sequence[int], roots: set[Value]) -> Split | None:
+        """How a nest may be cut, from where all values lie; `roots` are inputs, constants and indices."""
         rank = len(nest.loops)
         split: Split | None = Split()
-        for value in inputs:
-            split = None if split is None else split.meet(operand_split(nest.places[value], rank))
+        for value in roots:
+            split = None if split is None else split.meet(self._root_split(value, nest))
         for i in nodes:
             node, form = self.nodes[i], self.forms[i]
             assert form is not None
-            wants = result_split(
-                self._source(nest, node), nest.places[node.result], form.monoid is not None, rank
-            )
+            wants = result_split(self._source(nest, node), nest.places[node.result], form.monoid is not None, rank)
             split = None if split is None or wants is None else split.meet(wants)
         return split
 

@@ -35,7 +35,7 @@ def scheduled_region(region: Region, least_work: int = LEAST_WORK) -> Region:
         if group is None:
             if any(v in wanted for v in node.results):
                 units[i] = node
-        elif i == group.last:
+        elif i == group.last and any(v in wanted for j in group.nodes for v in nodes[j].results):
             made = _fused_node(grouping, group, wanted)
             if made is None:  # left as it is
                 units.update((j, nodes[j]) for j in (*group.nodes, *group.maps))
@@ -74,32 +74,36 @@ def _wanted(grouping: Grouping, region: Region, fused: dict[int, Group]) -> set[
 
 
 def _outer_inputs(grouping: Grouping, group: Group) -> list[Value]:
-    """The inputs that the group does not make itself, in a fixed order."""
-    inside = {v for i in group.nodes for v in grouping.nodes[i].results}
-    return [v for v in _read(grouping, group) if v not in inside]
+    """The inputs that the group does not make itself, in the order in which they are read."""
+    order = _in_order(grouping, group)
+    inside = {v for i in order for v in grouping.nodes[i].results}
+    return list(dict.fromkeys(v for i in order for v in grouping.nodes[i].operands if v not in inside))
 
 
-def _read(grouping: Grouping, group: Group) -> Iterator[Value]:
-    """The values that nodes and index maps of the group read and no index map of it makes, each once."""
-    made = {v for i in group.maps for v in grouping.nodes[i].results}
-    seen: set[Value] = set()
-    for i in sorted({*group.nodes, *group.maps}):
+def _in_order(grouping: Grouping, group: Group) -> list[int]:
+    """The nodes of a group, index maps right before their first readers: equal groups then have equal regions."""
+    order: dict[int, None] = {}
+
+    def add(i: int) -> None:
         for v in grouping.nodes[i].operands:
-            if v not in made and v not in seen:
-                seen.add(v)
-                yield v
+            j = grouping.producer.get(v)
+            if j is not None and j in group.maps and j not in order:
+                add(j)
+        order[i] = None
+
+    for i in group.nodes:
+        add(i)
+    return list(order)
 
 
 def _fused_node(grouping: Grouping, group: Group, wanted: set[Value]) -> Node | None:
-    """The group as one node; None if nothing of it is wanted or its nest does not hold."""
-    members = set(group.nodes)
-    order = sorted(members | group.maps)
-    nodes = [grouping.nodes[i] for i in order]
+    """The group as one node; None if its nest does not hold."""
+    nodes = [grouping.nodes[i] for i in _in_order(grouping, group)]
     results = [v for i in group.nodes for v in grouping.nodes[i].results if v in wanted]
     inputs = _outer_inputs(grouping, group)
     nest = build_nest(nodes)
-    split = None if nest is None else grouping.split_of(nest, group.nodes, set(inputs))
-    if not results or split is None:
+    split = None if nest is None else grouping.split_of(nest, group.nodes, {*inputs, *group.counters})
+    if split is None:
         return None
     now = {v: Value(v.type, v.name) for v in inputs}
     params = tuple(now.values())

@@ -1,9 +1,9 @@
 """Which ways there are to split one op: assignments of mesh axes to its factors.
 
-Candidates are greedy merges of what its operands are and its results should be, in every order, made realisable: no axis
-twice, nothing on `whole` factors, and in a dimension made of several factors axes on a minor one only below fully split
-major ones. When what a tensor brings sits on a factor that cannot be split (or only at the price of a halo), a candidate
-that moves it to another pass-through factor stands beside.
+Candidates are greedy merges of what its operands are and its results should be, in every order, made realisable: no
+axis twice, nothing on `whole` factors, and in a dimension made of several factors axes on a minor one only below fully
+split major ones, evenly but for the leading one. When what a tensor brings sits on a factor that cannot be split (or
+only at the price of a halo), a candidate that moves it to another pass-through factor stands beside.
 """
 
 from __future__ import annotations

@@ -13,16 +13,18 @@ from gspmd.ir.builder import Builder
 from gspmd.ir.errors import GspmdError
 from gspmd.ir.graph import Node, Program, Region, Value
 from gspmd.ir.location import Location
-from gspmd.ir.opdef import node_rule
+from gspmd.ir.opdef import Trait, node_rule
 from gspmd.ir.rule import Rule
 from gspmd.ir.sharding import Sharding
 from gspmd.ops.collective import RESHARD, ReshardAttrs
+from gspmd.partitioner.compose import compose_moves
 from gspmd.partitioner.strategy import Choice, choices
 
 
 def make_explicit(program: Program) -> Program:
     """Choose a partitioning for every op and make the reshards between them explicit; propagated -> explicit."""
-    body = _Rewriter(program.body).run(tuple(v.type.sharding for v in program.body.params))
+    composed = compose_moves(program.body)
+    body = _Rewriter(composed).run(tuple(v.type.sharding for v in composed.params))
     return Program.of(program.name, body, program.mesh, "explicit")
 
 
@@ -58,7 +60,10 @@ class _Rewriter:
 
     def _node(self, node: Node) -> None:
         rule = self.rules[node]
-        if rule is not None:
+        if _annotates(node):
+            # An annotation has said what it had to say: its value is held as it wishes, and the op goes.
+            self.now[node.result] = self._held(node.operands[0], _of(node.result), node.loc)
+        elif rule is not None:
             self._ruled(node, rule)
         else:
             self._flow(node)
@@ -146,6 +151,14 @@ class _Rewriter:
         for value, result in zip(node.results, made, strict=True):
             self.now[value] = result
             self.now[value] = self._held(value, _of(value), node.loc)
+
+
+def _annotates(node: Node) -> bool:
+    """Whether a node only says how its operand is to be sharded."""
+    if Trait.IDENTITY not in node.op.traits:
+        return False
+    types = node.op.infer(tuple([v.type.bare for v in node.operands]), node.attrs, node.regions)
+    return len(types) == 1 and types[0].sharding is not None
 
 
 def _of(value: Value) -> Sharding:

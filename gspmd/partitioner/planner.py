@@ -1,8 +1,8 @@
 """The reshard planner: from any sharding of a tensor to any other, as a chain of collectives.
 
 `plan` is pure and memoised: the choice of a partitioning asks it for costs, the `collectives` stage for steps. The
-search works on axes as if chunks nested; a dimension that does not divide evenly then gets a `rechunk` where a step needs
-other chunks than the ones that it finds.
+search works on axes as if chunks nested; a dimension that does not divide evenly then gets a `rechunk` where a step
+needs other chunks than the ones that it finds.
 """
 
 from __future__ import annotations
@@ -55,10 +55,21 @@ def plan(shape: tuple[int, ...], itemsize: int, source: Sharding, target: Shardi
         return _NOTHING
     _check_possible(source, target)
     problem = Problem.of(shape, itemsize, source, target)
+    found = _solved(problem, shape, source, target)
+    if problem.trades:
+        finer = _solved(Problem.of(shape, itemsize, source, target, finer=True), shape, source, target)
+        found = min((p for p in (found, finer) if p is not None), key=lambda p: p.cost, default=None)
+    if found is None:
+        raise PartitionError(f"no way from {source.text(shape)} to {target.text(shape)}")
+    return found
+
+
+def _solved(problem: Problem, shape: tuple[int, ...], source: Sharding, target: Sharding) -> Plan | None:
+    """The plan for a problem; None if there is no way."""
     moves = search(problem)
     if moves is None:
-        raise PartitionError(f"no way from {source.text(shape)} to {target.text(shape)}")
-    trail = _Trail(shape, itemsize, source, target, problem)
+        return None
+    trail = _Trail(shape, problem.itemsize, source, target, problem)
     for move, state in moves:
         trail.follow(move, state)
     trail.finish()

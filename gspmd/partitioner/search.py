@@ -70,19 +70,27 @@ class Problem:
     points: dict[str, tuple[int, ...]]  # where the atoms are cut
 
     @staticmethod
-    def of(shape: tuple[int, ...], itemsize: int, source: Sharding, target: Sharding) -> Problem:
-        """Cut both ends into atoms."""
+    def of(shape: tuple[int, ...], itemsize: int, source: Sharding, target: Sharding, finer: bool = False) -> Problem:
+        """Cut both ends into atoms; `finer` also cuts atoms where a smaller one could trade places with a part."""
         pairs = [(a.axes, b.axes) for a, b in zip(source.dims, target.dims, strict=True)]
         prefixes = tuple(common_prefix(a, b) for a, b in pairs)
         here = [without_prefix(a, p) for (a, _), p in zip(pairs, prefixes, strict=True)]
         there = [without_prefix(b, p) for (_, b), p in zip(pairs, prefixes, strict=True)]
         points = cut_points(*here, *there, source.unreduced, target.unreduced)
+        if finer:
+            points = _finer(points, {p for axes in (*here, *there) for p in atoms(axes, points)})
         start = State(tuple(atoms(a, points) for a in here), frozenset(atoms(source.unreduced, points)))
         goal = State(tuple(atoms(b, points) for b in there), frozenset(atoms(target.unreduced, points)))
         base = tuple(-(-n // parts(p)) for n, p in zip(shape, prefixes, strict=True))
         home = {p: d for d, axes in enumerate(goal.dims) for p in axes}
         known = frozenset(p for axes in (*start.dims, *goal.dims) for p in axes) | start.unreduced
         return Problem(base, prefixes, itemsize, start, goal, home, known, points)
+
+    @property
+    def trades(self) -> bool:
+        """Whether atoms of different sizes change dimensions in opposite directions, so that finer ones may help."""
+        ways = {(d, self.home[p], p.size) for d, axes in enumerate(self.source.dims) for p in axes if p in self.home}
+        return any((e, d) == (f, g) and n != m for d, e, n in ways if d != e for f, g, m in ways)
 
     def local_bytes(self, state: State) -> int:
         """What one device holds in a state."""
@@ -101,6 +109,14 @@ class Problem:
         local = self.local_bytes(self.target)
         group = prod(p.size for p in state.unreduced - self.target.unreduced)
         return max(local - have, (group - 1) / group * local, 0.0) * 0.999 + 1.0
+
+
+def _finer(points: dict[str, tuple[int, ...]], pieces: set[Axis]) -> dict[str, tuple[int, ...]]:
+    """The cut points, and in each piece those that part off a major piece of another axis's size."""
+    found = {name: set(cuts) for name, cuts in points.items()}
+    for p in pieces:
+        found[p.name].update(p.pre * q.size for q in pieces if q.name != p.name and p.size % q.size == 0)
+    return {name: tuple(sorted(cuts)) for name, cuts in found.items()}
 
 
 def _nested(a: Axes, b: Axes) -> bool:

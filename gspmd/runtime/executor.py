@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from gspmd.ir.mesh import Mesh
 from gspmd.ir.opdef import Array, Shards
 from gspmd.ir.types import TensorType
 from gspmd.runtime.layout import assemble, distribute
+from gspmd.runtime.memory import keep_freed_memory
 from gspmd.runtime.transport import Channel, LockstepTransport
 from gspmd.runtime.walker import Walker
 
@@ -37,13 +38,14 @@ class Executor:
 
     def __init__(self, program: Program, channel: Channel | None = None) -> None:
         """A global program runs on one device; a local one on the devices of `channel`."""
+        keep_freed_memory()
         self.program = program
         self.channel = channel if channel is not None and program.is_local else LockstepTransport(_ONE_DEVICE)
         self.walker = Walker(self.channel)
 
-    def run_shards(self, arguments: Sequence[Shards]) -> list[Shards]:
-        """Run on shards that are laid out as the program's inputs say."""
-        return self.walker.run(self.program.body, arguments)
+    def run_shards(self, arguments: list[Shards]) -> list[Shards]:
+        """Run on shards that are laid out as the program's inputs say; the list is emptied, so that they may die."""
+        return self.walker.run(self.program.body, arguments, consume=True)
 
     def run_whole(self, arrays: Sequence[Array], fill: object = 0) -> list[Array]:
         """Run on whole arrays and put the results together; needs all shards here. `fill` goes into padding cells."""
@@ -55,3 +57,26 @@ class Executor:
         arguments = [distribute(np.asarray(x), t, indices, fill) for x, t in zip(arrays, program.inputs, strict=True)]
         results = self.run_shards(arguments)
         return [assemble(shards, t) for shards, t in zip(results, program.outputs, strict=True)]
+
+
+def detached(results: Sequence[Array], borrowed: Iterable[Array]) -> list[Array]:
+    """Results that may be handed out: copies of those that lie in borrowed memory, in a constant, or in one another.
+
+    A result that is a small part of a large buffer is copied too, so that the buffer can be freed.
+    """
+    taken = {id(_root(x)) for x in borrowed}
+    out: list[Array] = []
+    for x in results:
+        root = _root(x)
+        if id(root) in taken or not x.flags.writeable or root.nbytes > 2 * x.nbytes:
+            x = root = x.copy()
+        taken.add(id(root))
+        out.append(x)
+    return out
+
+
+def _root(x: Array) -> Array:
+    """The array that owns the memory, as far as NumPy knows."""
+    while isinstance(x.base, np.ndarray):
+        x = x.base
+    return x

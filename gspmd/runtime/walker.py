@@ -9,24 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from gspmd.ir.errors import ExecutionError, GspmdError
 from gspmd.ir.graph import Node, Region, Value
+from gspmd.ir.location import Location
 from gspmd.ir.opdef import Array, Machine, Shards, Transport
 from gspmd.runtime.fusion.run import fused_runner
 
 # Runs one node on the shards of its operands.
 Runner = Callable[[Machine, Node, Sequence[Shards]], Sequence[Shards]]
+# In the slot of a value that nobody reads any more.
+_GONE: Shards = []
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One node, its slots, and the slots that are read for the last time here."""
+class Step(NamedTuple):  # of which a walk unpacks a hundred thousand
+    """One node and its line, its slots, and the slots that are read for the last time here."""
 
     node: Node
+    loc: Location | None
     run: Runner
     operands: tuple[int, ...]
     results: tuple[int, ...]
@@ -58,7 +62,7 @@ def prepare(region: Region) -> Prepared:
         outs = tuple(slot[v] for v in node.results)
         dead = tuple({*operands, *outs} - alive)
         alive.update(operands)
-        steps.append(Step(node, _runner(node), operands, outs, dead))
+        steps.append(Step(node, node.loc, _runner(node), operands, outs, dead))
     return Prepared(tuple(reversed(steps)), len(slot), results)
 
 
@@ -69,64 +73,67 @@ class Walker:
         self.transport = transport
         self._prepared: dict[Region, Prepared] = {}
 
-    def run(self, region: Region, arguments: Sequence[Shards]) -> list[Shards]:
-        """Run a region; an argument and a result is a list of arrays, one per shard held here."""
+    def run(self, region: Region, arguments: Sequence[Shards], *, consume: bool = False) -> list[Shards]:
+        """Run a region; an argument and a result is a list of arrays, one per shard held here.
+
+        With `consume` the list of arguments is emptied: what nobody else holds is freed at its last use.
+        """
         prepared = self._prepared.get(region)
         if prepared is None:
             prepared = self._prepared[region] = prepare(region)
-        slots: list[Shards | None] = [None] * prepared.slots
+        slots: list[Shards] = [_GONE] * prepared.slots
         slots[: len(arguments)] = arguments
-        for step in prepared.steps:
-            self._step(step, slots)
-        return [_held(slots, i) for i in prepared.results]
-
-    def _step(self, step: Step, slots: list[Shards | None]) -> None:
-        node = step.node
-        self.transport.place = node.loc
+        if consume and isinstance(arguments, list):
+            arguments.clear()
+        transport = self.transport
+        step: Step | None = None
         try:
-            outs = step.run(self, node, [_held(slots, i) for i in step.operands])
+            for step in prepared.steps:
+                node, loc, run, operands, results, dead = step
+                transport.place = loc
+                outs = run(self, node, [slots[i] for i in operands])
+                for i, shards in zip(results, outs, strict=True):
+                    slots[i] = shards
+                for i in dead:
+                    slots[i] = _GONE
         except GspmdError as error:
-            raise error.at(node.loc) from None
+            raise error.at(None if step is None else step.loc) from None
         except (ValueError, TypeError, IndexError, MemoryError) as error:
-            raise ExecutionError(f"{node.op.name} failed: {error}", loc=node.loc) from error
-        for i, shards in zip(step.results, outs, strict=True):
-            slots[i] = shards
-        for i in step.dead:
-            slots[i] = None
-
-
-def _held(slots: list[Shards | None], i: int) -> Shards:
-    shards = slots[i]
-    assert shards is not None, "a value is read after its last use"
-    return shards
+            if step is None:
+                raise
+            raise ExecutionError(f"{step.node.op.name} failed: {error}", loc=step.loc) from error
+        return [slots[i] for i in prepared.results]
 
 
 def _runner(node: Node) -> Runner:
-    compiled = fused_runner(node)
-    if compiled is not None:
-        return compiled
+    if (kernel := fused_runner(node)) is not None:
+        return kernel
     if node.op.execute is not None:
         return node.op.execute
     if node.op.kernel is None:
         raise ExecutionError(f"{node.op.name} cannot be run", loc=node.loc)
-    return _single if len(node.results) == 1 else _several
+    if not node.operands:
+        return _literal
+    return _single(node) if len(node.results) == 1 else _several
 
 
-def _single(machine: Machine, node: Node, args: Sequence[Shards]) -> Sequence[Shards]:
-    kernel, attrs = node.op.kernel, node.attrs
+def _single(node: Node) -> Runner:
+    """The kernel on each shard's operands; where NumPy turns 0-d arrays into scalars, they are made arrays again."""
+    assert node.op.kernel is not None
+    kernel = cast("Callable[..., Array]", partial(node.op.kernel, node.attrs))
+    if node.result.type.shape:
+        return lambda machine, node, args: (list(map(kernel, *args)),)
+    return lambda machine, node, args: (list(map(np.asarray, map(kernel, *args))),)
+
+
+def _literal(machine: Machine, node: Node, args: Sequence[Shards]) -> Sequence[Shards]:
+    kernel = node.op.kernel
     assert kernel is not None
-    count = len(machine.transport.indices)
-    return ([_array(kernel(attrs, *(a[i] for a in args))) for i in range(count)],)
+    return ([np.asarray(kernel(node.attrs)) for _ in machine.transport.indices],)
 
 
 def _several(machine: Machine, node: Node, args: Sequence[Shards]) -> Sequence[Shards]:
     kernel, attrs = node.op.kernel, node.attrs
     assert kernel is not None
-    count = len(machine.transport.indices)
-    rows = [kernel(attrs, *(a[i] for a in args)) for i in range(count)]
-    return [[_array(row[k]) for row in rows] for k in range(len(node.results))]
-
-
-def _array(x: Any) -> Array:
-    """NumPy turns 0-d arrays into scalars on the way; here they are arrays throughout."""
-    return np.asarray(x)
+    rows = [kernel(attrs, *row) for row in zip(*args, strict=True)]
+    return [[np.asarray(row[k]) for row in rows] for k in range(len(node.results))]

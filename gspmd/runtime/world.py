@@ -13,14 +13,15 @@ from gspmd.runtime.transport import Channel, LockstepTransport
 
 @lru_cache(maxsize=64)
 def channel_for(mesh: Mesh) -> Channel:
-    """The transport for a mesh, made once; raises ExecutionError in a job whose ranks are neither one nor its devices."""
+    """The transport for a mesh, made once; raises ExecutionError if the job has neither one rank nor one per device."""
     here = world()
     if here.size == 1:
         return lockstep(mesh)
     if here.size != mesh.size:
+        named = f"the mesh {mesh.text()}" if mesh.axes else "a program without a mesh"
         raise ExecutionError(
-            f"the mesh {mesh.text()} has {mesh.size} devices, but this job has {here.size} ranks",
-            fix=f"start {mesh.size} ranks, or give a mesh of {here.size} devices (--mesh, GSPMD_MESH)",
+            f"{named} has {mesh.size} devices, but this job has {here.size} ranks",
+            fix=f"start {mesh.size} ranks, or give a mesh of {here.size} devices",
         )
     return MpiTransport(mesh)
 

@@ -47,7 +47,15 @@ def test_nestings_round_trip() -> None:
     assert definition.unflatten(leaves) == tree
     assert definition == flatten(definition.unflatten(range(7)))[1]
     assert definition.size == 7
-    assert definition.paths("p") == ["p.a.w", "p.a.b.x", "p.b[0]", "p.b[1][0]", "p.m.layers[0].w", "p.m.layers[0].b", "p.m.scale"]
+    assert definition.paths("p") == [
+        "p.a.w",
+        "p.a.b.x",
+        "p.b[0]",
+        "p.b[1][0]",
+        "p.m.layers[0].w",
+        "p.m.layers[0].b",
+        "p.m.scale",
+    ]
     for count in (6, 8):
         with pytest.raises(ValueError, match="leaves for a nesting of 7"):
             definition.unflatten(range(count))

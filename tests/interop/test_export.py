@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
 
@@ -24,11 +22,6 @@ OURS = frozenset(("reshard", "all_slice", "axis_index", "fetch"))
 KNOWN = tuple(e for e in EXAMPLES if name_of(e) not in OURS)
 
 
-def longest_sum(example: str) -> int:
-    """How many terms the longest sum in an example has, at most."""
-    return max(int(np.prod(v.type.shape)) for v in parse(example).body.params) if "[" in example else 1
-
-
 @pytest.mark.parametrize("example", KNOWN)
 def test_xla_computes_what_our_kernels_compute(example: str) -> None:
     program = parse(example)
@@ -38,9 +31,8 @@ def test_xla_computes_what_our_kernels_compute(example: str) -> None:
         assert compare(mine, other).message == ""
 
 
-@cache
-def annotated() -> str:
-    text = """
+def test_annotations_are_what_jax_writes() -> None:
+    source = """
         mesh @mesh = [data=2, model=4]
         func @f(%x: f32[8@data, 12], %w: f32[12, 16@model]) -> (f32[8, 16]) stage=annotated {
           %0 = dot_general(%x, %w) lhs_contract=[1] rhs_contract=[0] : f32[8, 16]
@@ -48,11 +40,7 @@ def annotated() -> str:
           %2 = negate(%1) : f32[8, 16]
           return %2
         }"""
-    return export_stablehlo(parse_program(text, OPS))
-
-
-def test_annotations_are_what_jax_writes() -> None:
-    text = annotated()
+    text = export_stablehlo(parse_program(source, OPS))
     assert 'tensor<8x12xf32> {mhlo.sharding = "{devices=[2,1,4]<=[8] last_tile_dim_replicate}"}' in text
     assert 'call_target_name = "Sharding", mhlo.sharding = "{devices=[1,4,2]<=[2,4]T(1,0)' in text
     assert 'backend_config = "unspecified_dims=[0]"' in text
@@ -89,6 +77,6 @@ def test_a_program_with_collectives_is_refused() -> None:
 )
 def test_constants_keep_every_bit(array: np.ndarray) -> None:
     shape = type_text(TensorType(array.dtype, array.shape))
-    text = f"func.func public @main() -> {shape} {{\n  %0 = stablehlo.constant {constant_text(array)}\n  return %0 : {shape}\n}}"
-    (found,) = run_text(f"module {{\n{text}\n}}\n", [])
+    body = f"%0 = stablehlo.constant {constant_text(array)}\n  return %0 : {shape}"
+    (found,) = run_text(f"module {{ func.func public @main() -> {shape} {{\n  {body}\n}} }}\n", [])
     assert found.dtype == array.dtype and found.tobytes() == array.tobytes()

@@ -20,6 +20,8 @@ Array = NDArray[Any]
 
 # Ops whose real operands must be positive.
 POSITIVE = frozenset(("log", "log_plus_one", "power", "rsqrt", "sqrt"))
+# Ops that are about numbers that are not finite.
+NOT_FINITE = frozenset(("is_finite",))
 # The first operand that is an index (and the one after the last).
 INDICES = {"gather": (1, 2), "scatter": (1, 2), "dynamic_slice": (1, 99), "dynamic_update_slice": (2, 99)}
 
@@ -49,6 +51,9 @@ def operand_values(rng: np.random.Generator, node: Node, number: int) -> Array:
     if name == "clamp" and number != 1 and dtype_kind(type_.dtype) != "uint":
         bound = np.abs(found) / 2  # the lower bound below the upper, some elements beyond either
         return (-bound if number == 0 else bound).astype(type_.dtype)
+    if name in NOT_FINITE:
+        found.reshape(-1)[::3] = np.inf
+        found.reshape(-1)[1::5] = np.nan
     return (found / 2).astype(type_.dtype) if name == "tan" else found
 
 

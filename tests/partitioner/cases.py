@@ -84,6 +84,8 @@ def summands(array: Array, count: int) -> list[Array]:
         parts_ = [rng.integers(0, 3, array.shape).astype(array.dtype) for _ in range(count - 1)]
     else:
         parts_ = [(array * rng.choice([-1.0, 0.25, 2.0], array.shape)).astype(array.dtype) for _ in range(count - 1)]
+        # What is not finite is so in one summand only.
+        parts_ = [np.where(np.isfinite(p), p, np.zeros_like(p)) for p in parts_]
     rest = array.copy()
     for p in parts_:
         rest = (rest - p).astype(array.dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,13 @@ from gspmd.frontend.tree import flatten
 from gspmd.interop.export_stablehlo import export_stablehlo
 from gspmd.ir.dim_sharding import DimSharding
 from gspmd.ir.dtypes import dtype_kind
-from gspmd.ir.graph import Program
+from gspmd.ir.graph import Program, Region
+from gspmd.ir.opdef import node_rule
 from gspmd.ir.sharding import parse_sharding
+from gspmd.kernels.closeness import compare
+from gspmd.runtime.executor import Executor
+from gspmd.runtime.world import lockstep
+from tests.xla.one_device import run_text
 
 Array = NDArray[Any]
 
@@ -81,20 +87,44 @@ class Case:
         return export_stablehlo(closed(program))
 
     def arrays(self, seed: int = 0) -> list[Array]:
-        """Arguments: floats of about the size of 1, indices within bounds."""
+        """Arguments: indices within bounds, floats so small that sums over any dimension stay near 1."""
         rng = np.random.default_rng(seed)
         made: list[Array] = []
         for text in self.inputs:
             type_ = typed(text, self.mesh)
             if dtype_kind(type_.dtype) in ("int", "uint"):
-                made.append(rng.integers(0, self.below, type_.shape).astype(type_.dtype))
+                drawn = rng.integers(0, self.below, type_.shape)
             else:
-                made.append(
-                    (rng.standard_normal(type_.shape) / np.sqrt(max(type_.shape[-1:], default=1)) * 2).astype(
-                        type_.dtype
-                    )
-                )
+                drawn = rng.standard_normal(type_.shape) * 2.0 / np.sqrt(max(type_.shape, default=1))
+            made.append(np.asarray(drawn).astype(type_.dtype))
         return made
+
+
+def summed_terms(region: Region, times: int = 1) -> int:
+    """A bound on the terms of the longest sum behind any result: all ops of a region, one after the other."""
+    total = 1
+    for node in region.nodes:
+        rule = node_rule(node)
+        if rule is not None:
+            total += times * (prod(f.size for f in rule.factors if f.kind == "reduce") - 1)
+        trips: int | None = getattr(node.attrs, "trip_count", None)
+        total += sum(summed_terms(inner, times * (trips or 1)) for inner in node.regions)
+    return total
+
+
+def differences(case: Case) -> list[str]:
+    """How our partitioned program, run on all devices in lockstep, differs from XLA on one device, if it does.
+
+    Padding cells of the arguments hold NaN.
+    """
+    module = case.module()
+    program = run_stages(module.program).last
+    arrays = case.arrays()
+    ours = Executor(program, lockstep(case.mesh)).run_whole(arrays, np.nan)
+    theirs = run_text(case.exported(), arrays)
+    terms = summed_terms(module.program.body)
+    found = [compare(a, b, terms=terms) for a, b in zip(ours, theirs, strict=True)]
+    return [f"{case.name}, result {i}: {c.message}" for i, c in enumerate(found) if not c]
 
 
 def closed(program: Program) -> Program:

@@ -1,6 +1,6 @@
 """Write the judge's programs as StableHLO and record what XLA makes of those that changed.
 
-    python -m tests.xla.export [NAME ...]      all programs, or those whose names start so; `--ask` asks even if unchanged
+python -m tests.xla.export [NAME ...]      all programs, or those whose names start so; `--ask` asks even if unchanged
 """
 
 from __future__ import annotations

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import jax
 import numpy as np
-from jaxlib import xla_client
 from numpy.typing import NDArray
-
-jax.config.update("jax_enable_x64", True)
 
 
 def run_text(text: str, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
     """The results of a module for its arguments; XLA's shardings are ignored, as there is one device."""
+    import jax
+    from jaxlib import xla_client
+
+    jax.config.update("jax_enable_x64", True)
     device = jax.devices("cpu")[0]
     options = xla_client.CompileOptions()
     compiled = device.client.compile_and_load(text.encode(), xla_client.DeviceList((device,)), options)

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.xla.case import differences
 from tests.xla.hlo import collectives, group_size, instruction_shardings, run_counts, shape_bytes, sliced_all_reduces
+from tests.xla.judge_programs import CASES
 from tests.xla.oracle import ask
 from tests.xla.record import Record, jaxlib_version, lookup
+from tests.xla.table import HIGHEST_RATIO, MOST_HIGHER, PAGE, line, row_of
 
 HANDFUL = 2
 RECORD = Record()
@@ -95,6 +98,45 @@ def test_answers_to_older_texts_are_dropped(tmp_path: Path) -> None:
     path.write_text("changed")
     record.write([])
     assert record.entries() == []
+
+
+def test_the_table_holds_what_it_promises() -> None:
+    """Where shardings are fixed we send more than XLA in few programs, never much more, and less in all."""
+    rows = [row_of(case) for case in CASES]
+    fixed = [row for row in rows if not row.case.loose]
+    assert len(fixed) >= 40
+    assert sum(len(row.case.mesh.axes) == 2 for row in rows) >= 15
+    assert sum(row.case.ragged for row in rows) >= 8
+    higher = [row for row in fixed if row.higher]
+    assert len(higher) <= MOST_HIGHER, [line(row) for row in higher]
+    assert all(row.ratio <= HIGHEST_RATIO for row in higher), [line(row) for row in higher]
+    assert sum(row.ours for row in fixed) < sum(row.theirs for row in fixed)
+
+
+def test_xla_was_asked_about_the_programs_as_they_are() -> None:
+    """The recorded texts have today's arguments and results, with today's shardings."""
+    for case in CASES:
+        recorded, today = (signature(text) for text in (RECORD.text(case.file), case.exported()))
+        assert recorded == today, f"{case.name} has changed; python -m tests.xla.export {case.name} asks XLA again"
+
+
+def test_the_page_shows_the_programs() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    missing = [case.name for case in CASES if f"| {case.name} |" not in page]
+    assert not missing, "python -m tests.xla.table writes the page"
+
+
+@pytest.mark.parametrize("place", range(HANDFUL))
+def test_values_are_xlas(place: int) -> None:
+    """A few programs, others every day, run by both; `python -m tests.xla.table --values` runs all."""
+    pytest.importorskip("jaxlib")
+    case = CASES[(date.today().toordinal() * HANDFUL + place) % len(CASES)]
+    assert differences(case) == []
+
+
+def signature(text: str) -> str:
+    """The line of a module that names arguments, results and their shardings."""
+    return next(row for row in text.splitlines() if "func.func public @main" in row)
 
 
 def todays_handful() -> list[tuple[str, int]]:

@@ -99,7 +99,9 @@ class _Writer:
         for k, out in self.partials():
             if out.kind == "total":
                 name = scalar_name(out.value.type.dtype)
-                self.put(f"vector(a{k} + block * a{k}s0, 1, {name})[0] = {_finish(out.monoid or '', out.value.type.dtype, f't{k}')}")
+                self.put(
+                    f"vector(a{k} + block * a{k}s0, 1, {name})[0] = {_finish(out.monoid or '', out.value.type.dtype, f't{k}')}"
+                )
 
     def partials(self) -> list[tuple[int, Output]]:
         base = len(self.plan.inputs)
@@ -120,7 +122,11 @@ class _Writer:
                 self.names[given.value] = f"v{k}"
         for k, out in enumerate(plan.outputs, len(plan.inputs)):
             if out.kind == "each":
-                at = f"a{k} + lo * a{k}s0" if self.flat else " + ".join([f"a{k}", *(f"i{d} * a{k}s{d}" for d in range(plan.outer))])
+                at = (
+                    f"a{k} + lo * a{k}s0"
+                    if self.flat
+                    else " + ".join([f"a{k}", *(f"i{d} * a{k}s{d}" for d in range(plan.outer))])
+                )
                 self.put(f"y{k} = vector({at}, n, {scalar_name(out.value.type.dtype)})")
         for number in range(plan.passes + 1):
             for work in plan.works:

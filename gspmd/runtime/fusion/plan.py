@@ -95,8 +95,8 @@ class _Planner:
         for node in self.region.nodes:
             form = form_of(node)
             assert form is not None
-            if form.literal:
-                self.literals[node.result] = form.template
+            if form.sourceless:
+                self.literals[node.result] = self._text(node, form)
             elif form.copies:
                 self.source[node.result] = self.root(node.operands[0])
             else:
@@ -107,6 +107,13 @@ class _Planner:
             self.nest.loops, self.outer, inputs, outputs, tuple(self.works), passes, self.source, self.literals,
             tuple(self.kept),
         )  # fmt: skip
+
+    def _text(self, node: Node, form: Form) -> str:
+        """A constant, or the index of a loop, as source text."""
+        if form.literal:
+            return form.template
+        d = self.nest.places[node.result][form.result.index(form.position)]
+        return form.template.format(f"i{d}" if d < self.outer else "j" if self.outer else "(lo + j)")
 
     def root(self, value: Value) -> Value:
         """What a value is a copy of."""

@@ -47,9 +47,8 @@ module @train_cross_entropy attributes {mhlo.num_partitions = 8 : i32} {
       "stablehlo.return"(%45) : (tensor<f32>) -> ()
     }) {scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [1], input_batching_dims = [0], scatter_indices_batching_dims = [0], scatter_dims_to_operand_dims = [1], index_vector_dim = 2>} : (tensor<512x4000xf32>, tensor<512x1xi32>, tensor<512x1xf32>) -> (tensor<512x4000xf32>)
     %46 = "stablehlo.add"(%33, %42) : (tensor<512x4000xf32>, tensor<512x4000xf32>) -> (tensor<512x4000xf32>)
-    %47 = "stablehlo.dot_general"(%46, %0) {dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [0]>} : (tensor<512x4000xf32>, tensor<512x256xf32>) -> (tensor<4000x256xf32>)
-    %48 = "stablehlo.transpose"(%47) {permutation = array<i64: 1, 0>} : (tensor<4000x256xf32>) -> (tensor<256x4000xf32>)
-    %49 = "stablehlo.custom_call"(%48) {call_target_name = "Sharding", mhlo.sharding = "{devices=[1,4,2]<=[2,4]T(1,0) last_tile_dim_replicate}"} : (tensor<256x4000xf32>) -> (tensor<256x4000xf32>)
-    return %49 : tensor<256x4000xf32>
+    %47 = "stablehlo.dot_general"(%0, %46) {dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [0]>} : (tensor<512x256xf32>, tensor<512x4000xf32>) -> (tensor<256x4000xf32>)
+    %48 = "stablehlo.custom_call"(%47) {call_target_name = "Sharding", mhlo.sharding = "{devices=[1,4,2]<=[2,4]T(1,0) last_tile_dim_replicate}"} : (tensor<256x4000xf32>) -> (tensor<256x4000xf32>)
+    return %48 : tensor<256x4000xf32>
   }
 }

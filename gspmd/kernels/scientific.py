@@ -1,0 +1,101 @@
+"""Special functions element by element, by SciPy: computed in f64, rounded to the array's dtype; without warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gspmd.kernels.elementwise import Function, pointwise
+from gspmd.kernels.finite import Array, signed_bits
+from gspmd.kernels.libraries import scipy_module
+
+acos = pointwise(np.arccos)
+acosh = pointwise(np.arccosh)
+asin = pointwise(np.arcsin)
+asinh = pointwise(np.arcsinh)
+atan = pointwise(np.arctan)
+atanh = pointwise(np.arctanh)
+conj = pointwise(np.conjugate)
+cosh = pointwise(np.cosh)
+is_inf = pointwise(np.isinf)
+is_neg_inf = pointwise(np.isneginf)
+is_pos_inf = pointwise(np.isposinf)
+sinh = pointwise(np.sinh)
+square = pointwise(np.square)
+
+
+def _in_double(function: Callable[..., Any]) -> Function:
+    """A function on f64 arrays as one on arrays of any float dtype."""
+
+    def wrapped(*arrays: Array) -> Array:
+        with np.errstate(all="ignore"):
+            out = np.asarray(function(*(x.astype(np.float64, copy=False) for x in arrays)))
+            return out.astype(arrays[0].dtype, copy=False)
+
+    return wrapped
+
+
+def _special(name: str) -> Function:
+    """One of SciPy's functions by name, looked up at the first call."""
+    return _in_double(lambda *arrays: getattr(scipy_module("special"), name)(*arrays))
+
+
+bessel_i0e = _special("i0e")
+bessel_i1e = _special("i1e")
+erf_inv = _special("erfinv")
+erfc = _special("erfc")
+lgamma = _special("gammaln")
+
+
+@_in_double
+def digamma(x: Array) -> Array:
+    """The logarithmic derivative of the gamma function; NaN at its poles 0, -1, -2 ... and at -inf."""
+    pole = (x <= 0) & (x == np.floor(x))
+    return np.where(pole, np.nan, scipy_module("special").psi(x))
+
+
+@_in_double
+def zeta(x: Array, q: Array) -> Array:
+    """The Hurwitz zeta function, the sum of (q + n)**-x over n = 0, 1, 2 ...; NaN below x = 1."""
+    return _zeta(x, q)
+
+
+def _zeta(x: Array, q: Array) -> Array:
+    out = scipy_module("special").zeta(x, q)
+    # Where q is not positive: infinite at the poles, and defined between them for whole x alone.
+    low = q <= 0
+    if not low.any():
+        return out
+    shift = np.where(low, np.ceil(-q), 0)
+    base = np.where(low, q + shift, q)
+    whole = (x == np.floor(x)) & (shift < 1e6)
+    total = scipy_module("special").zeta(x, np.where(base == 0, 1.0, base))
+    for n in range(int(np.max(np.where(whole & low, shift, 0)))):
+        total = total + np.where(n < shift, np.power(q + n, -x), 0)
+    total = np.where(whole, total, np.nan)
+    return np.where(low, np.where(q == np.floor(q), np.inf, total), out)
+
+
+@_in_double
+def polygamma(n: Array, x: Array) -> Array:
+    """The derivative of digamma of order n, a whole number of at least 0, else NaN."""
+    special = scipy_module("special")
+    sign = np.where(np.mod(n, 2) == 0, -1.0, 1.0)
+    out = sign * np.exp(special.gammaln(n + 1)) * _zeta(n + 1, x)
+    pole = (x <= 0) & (x == np.floor(x))
+    out = np.where(n == 0, np.where(pole, np.nan, special.psi(x)), out)
+    return np.where((n >= 0) & (n == np.floor(n)), out, np.nan)
+
+
+def next_after(x: Array, y: Array) -> Array:
+    """The next float from x towards y; y itself where they are equal."""
+    with np.errstate(all="ignore"):
+        if x.dtype.kind == "f":
+            return np.asarray(np.nextafter(x, y))
+        unit = np.array(1, signed_bits(x).dtype)
+        bits = signed_bits(np.ascontiguousarray(x).reshape(x.shape))
+        least = np.where(np.signbit(y), np.array(np.iinfo(bits.dtype).min, bits.dtype) | unit, unit)
+        moved = np.where(x == 0, least, bits + np.where((x > y) == np.signbit(x), unit, -unit)).view(x.dtype)
+        return np.where(np.isnan(x) | np.isnan(y), x + y, np.where(x == y, y, moved))

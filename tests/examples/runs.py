@@ -1,0 +1,44 @@
+"""Running an example as users do, and reading what it prints."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gspmd.runtime.launch import rank_environment
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def run_example(name: str, *options: str, ranks: int = 1, mesh: str = "", timeout: float = 240) -> str:
+    """What an example prints: on one rank as a plain script, on several through `gspmd run`."""
+    script = str(ROOT / "examples" / name)
+    if ranks == 1:
+        command = [sys.executable, script, *options]
+    else:
+        own = ["--", *options] if options else []
+        command = [sys.executable, "-m", "gspmd.cli", "run", script, "--ranks", str(ranks), "--mesh", mesh, *own]
+    env = rank_environment(1) | ({"GSPMD_MESH": mesh} if mesh else {})
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=timeout)
+    assert done.returncode == 0, f"{name} on {ranks} ranks, mesh {mesh}:\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def numbers_after(word: str, text: str) -> NDArray[np.float64]:
+    """All numbers that follow a word in what an example printed."""
+    return np.array([float(found) for found in re.findall(rf"{word} +([0-9.]+)", text)])
+
+
+def char_losses(
+    folder: Path, *options: str, ranks: int = 1, mesh: str = "", timeout: float = 240
+) -> tuple[NDArray[np.float32], str]:
+    """The loss of every step of examples/chars.py, and what it printed."""
+    file = folder / f"losses-{ranks}.json"
+    printed = run_example("chars.py", "--losses", str(file), *options, ranks=ranks, mesh=mesh, timeout=timeout)
+    return np.array(json.loads(file.read_text()), np.float32), printed
