@@ -15,7 +15,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
@@ -24,6 +24,7 @@ from typing import Any
 from benchmarks.transformer import Library, Sizes, arguments, training_step
 
 SMALL, LARGE = (2, 4), (4096, 16)  # (data, model): 8 and 65,536 devices
+MOST_SECONDS = 5.0
 _MODULE = "benchmarks.compile"
 
 
@@ -48,7 +49,7 @@ def measure(layers: int, mesh_shape: Sequence[int]) -> dict[str, Any]:
     imported, cpu = perf_counter(), process_time()
     module = traced(layers, mesh_shape)
     tracing = perf_counter() - imported
-    stages = run_stages(module.program, "optimized")
+    stages = run_stages(module.program)
     total = perf_counter() - imported
     cpu = process_time() - cpu
     shapes: dict[str, Any] = {}
@@ -100,7 +101,7 @@ def report(ours: dict[str, list[dict[str, Any]]], xla: dict[str, list[dict[str, 
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """The command; returns 1 if a promise is broken: propagation slower than XLA's, or programs that differ."""
+    """The command; returns 1 if a promise is broken (`broken_promises`)."""
     parser = argparse.ArgumentParser(prog=f"python -m {_MODULE}", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--layers", type=int, default=32)
     parser.add_argument("--repeat", type=int, default=3)
@@ -135,14 +136,28 @@ def _run(layers: int, repeat: int, with_xla: bool) -> int:
                 xla.setdefault("the same program", []).append(run_xla(["--file", str(exported)]))
                 xla.setdefault("the model in JAX", []).append(run_xla(["--layers", str(layers)]))
     print(report(ours, xla))
-    return 0 if _kept(ours, xla) else 1
+    broken = list(broken_promises(ours, xla))
+    for line in broken:
+        print(f"BROKEN: {line}")
+    return 1 if broken else 0
 
 
-def _kept(ours: dict[str, list[dict[str, Any]]], xla: dict[str, list[dict[str, Any]]]) -> bool:
-    stages = [{k: v["sequence"] for k, v in ours[key][-1]["stages"].items()} for key in ("small", "large")]
-    propagation = median(run["seconds"]["propagated"] for run in ours["small"])
-    rivals = [median(run["sharding-propagation"] for run in runs) for runs in xla.values()]
-    return stages[0] == stages[1] and all(propagation < rival for rival in rivals)
+def broken_promises(ours: dict[str, list[dict[str, Any]]], xla: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
+    """What the compiler promises and these measurements deny."""
+    small, large = (medians([run["seconds"] for run in ours[key]]) for key in ("small", "large"))
+    for title, runs in xla.items():
+        rival = median(run["sharding-propagation"] for run in runs)
+        if small["propagated"] >= rival:
+            yield f"propagation takes {small['propagated']:.3f} s, XLA's on {title} {rival:.3f} s"
+    # By CPU time, since the machine may be busy with other things.
+    if small["total, CPU time"] > MOST_SECONDS:
+        yield f"compiling takes {small['total, CPU time']:.1f} s, more than {MOST_SECONDS}"
+    if large["total, CPU time"] > 1.3 * small["total, CPU time"]:
+        yield "65,536 devices take more than 1.3 of the time for 8"
+    for name, a in ours["small"][-1]["stages"].items():
+        b = ours["large"][-1]["stages"][name]
+        if a["sequence"] != b["sequence"] or not 0.8 < b["text"] / a["text"] < 1.2:
+            yield f"at stage {name} 65,536 devices have another program than 8"
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ def normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
 def mlp_state(s: Sizes) -> tuple[list[Any], tuple[Any, ...]]:
     rng = np.random.default_rng(0)
     widths = [s.width, s.hidden, s.hidden, s.width]
-    params = [(normal(rng, a, b), np.zeros(b, np.float32)) for a, b in zip(widths, widths[1:], strict=False)]
+    params = [(normal(rng, a, b), np.zeros(b, np.float32)) for a, b in pairwise(widths)]
     return params, (normal(rng, s.batch, s.width), normal(rng, s.batch, s.width))
 
 
@@ -44,7 +45,7 @@ def mlp_loss(xp: Any, nn: Any, params: Any, x: Any, target: Any, s: Sizes) -> An
 
 def mlp_numpy(params: Any, x: Any, target: Any, s: Sizes) -> Any:
     """One step of training by hand."""
-    kept, (w1, b1), (w2, b2), (w3, b3) = [x], *params
+    kept = [x]
     for i, (w, b) in enumerate(params):
         x = kept[-1] @ w
         x += b

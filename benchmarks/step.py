@@ -35,9 +35,7 @@ def child(name: str, mode: str, sizes: dict[str, int], repeat: int, ranks: int, 
     here = [sys.executable, __file__, name, "--child", mode, "--repeat", str(repeat)]
     here += [x for k, v in sizes.items() for x in (f"--{k}", str(v))]
     if ranks > 1:
-        here = [sys.executable, "-m", "gspmd", "run", "--ranks", str(ranks), *here[1:]] if False else [
-            str(Path(sys.executable).with_name("mpiexec")), "-n", str(ranks), *here
-        ]  # fmt: skip
+        here = [str(Path(sys.executable).with_name("mpiexec")), "-n", str(ranks), *here]
     if mode == "jax" and threads == 1:
         here = ["taskset", "-c", "0", *here]
     done = subprocess.run(here, env=env, capture_output=True, text=True, cwd=ROOT)
@@ -116,7 +114,7 @@ def run_gspmd(name: str, sizes: Any, repeat: int, layout: str) -> dict[str, Any]
         loss, grads = gspmd.value_and_grad(lambda p: models.LOSSES[name](gnp, gnp, p, *batch, sizes))(params)
         return loss, place(_mapped(lambda p, g: p - models.RATE * g, params, grads))
 
-    compiled = gspmd.jit(train, mesh=mesh)
+    compiled: Any = gspmd.jit(mesh=mesh)(train)
     start = time.perf_counter()
     compiled.compiled_for(state, *data)
     passes = time.perf_counter() - start
@@ -181,7 +179,7 @@ def report(name: str, sizes: dict[str, int], options: argparse.Namespace) -> Non
     runs += [("gspmd, 2 ranks tensor", "tensor", 2, max(1, cores // 2))]
     found: dict[str, dict[str, Any]] = {}
     for label, mode, ranks, threads in runs:
-        if options.only and mode not in options.only.split(",") or (mode == "jax" and options.no_jax):
+        if (options.only and mode not in options.only.split(",")) or (mode == "jax" and options.no_jax):
             continue
         found[label] = child(name, mode, sizes, options.repeat, ranks, threads)
         shown = {k: round(v, 4) if isinstance(v, float) else v for k, v in found[label].items()}

@@ -27,11 +27,12 @@ class Library:
 class Sizes:
     """The shape of the model. The defaults divide by (2, 4) as well as by (4096, 16) devices (data, model).
 
+    The batch is large, so that a device of either mesh has work worth a kernel; nothing of this size is ever allocated.
     No two dimensions are equal on a device by chance: equal constants would merge on one mesh and not on another.
     """
 
     layers: int = 32
-    batch: int = 4096
+    batch: int = 1 << 20
     sequence: int = 512
     model: int = 1024
     hidden: int = 5120

@@ -22,7 +22,7 @@ BATCH, CONTEXT = 32, 64
 RATE, WARM_UP = 5e-3, 50
 DECAY_1, DECAY_2, EPS = 0.9, 0.99, 1e-8
 
-LETTERS = 96  # line ends and the 95 printable characters
+LETTERS = 96  # line ends and the 95 printable characters of ASCII; '?' stands for all others
 
 mesh = gspmd.default_mesh(data=-1, model=1)
 

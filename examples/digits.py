@@ -4,8 +4,9 @@
     gspmd run examples/digits.py --ranks 4 --mesh data=2,model=2 --check        # four, compared with one
     mpiexec -n 4 python examples/digits.py                                      # four, as any MPI program
 
-The code is that of one device but for three annotations: the images are split over the mesh axis `data`, the hidden
-units over `model`. The compiler splits all the rest: gradients, momentum, the update of the weights.
+The code is that of one device but for two annotations: images are split over the mesh axis `data`, hidden units over
+`model`. The compiler splits all the rest: weights, gradients, momentum. Each rank reads its own rows only, and the
+weights stay on their ranks from step to step.
 """
 
 import numpy as np
@@ -54,10 +55,11 @@ def initial(seed=0):
     }
 
 
-def split(array):
-    """Hand each rank its own rows only."""
-    rows = gspmd.Sharding.of(mesh, "data", *[None] * (array.ndim - 1))
-    return gspmd.from_callback(gspmd.TensorType(array.dtype, array.shape), rows, lambda index: array[index])
+def batch(array, rows):
+    """These rows of an array; each rank reads its own only."""
+    type_ = gspmd.TensorType(array.dtype, (len(rows), *array.shape[1:]))
+    sharding = gspmd.Sharding.of(mesh, "data", *[None] * (array.ndim - 1))
+    return gspmd.from_callback(type_, sharding, lambda index: array[rows[index[0]]])
 
 
 def main():
@@ -75,7 +77,7 @@ def main():
     rng = np.random.default_rng(2)
     for i in range(STEPS):
         rows = HELD_OUT + rng.choice(len(images) - HELD_OUT, BATCH, replace=False)
-        params, momentum, value = step(params, momentum, split(images[rows]), split(labels[rows]))
+        params, momentum, value = step(params, momentum, batch(images, rows), batch(labels, rows))
         if i % 25 == 0 or i == STEPS - 1:
             say(f"step {i:3}  loss {float(value):.6f}")
     say(f"held-out accuracy {float(accuracy(params, images[:HELD_OUT], labels[:HELD_OUT])):.4f}")

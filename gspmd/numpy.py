@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from math import e, inf, nan, pi
 
+from gspmd.frontend import numpy_fft as fft
+from gspmd.frontend import numpy_linalg as linalg
+from gspmd.frontend.conv import avg_pool, conv, conv_transpose, max_pool
 from gspmd.frontend.einsum import dot, einsum, inner, matmul, outer, tensordot, vecdot
 from gspmd.frontend.nn import gelu, layer_norm, log_softmax, relu, rms_norm, silu, softmax, softplus
 from gspmd.frontend.numpy_core import broadcast_shapes, broadcast_to
@@ -121,6 +124,7 @@ from gspmd.frontend.numpy_shape import (
 )
 from gspmd.frontend.numpy_shape import concatenate as concat
 from gspmd.frontend.numpy_shape import transpose as permute_dims
+from gspmd.frontend.numpy_sort import argsort, sort, top_k
 from gspmd.frontend.numpy_special import (
     arccos,
     arccosh,
@@ -194,6 +198,7 @@ __all__ = [
     "arctanh",
     "argmax",
     "argmin",
+    "argsort",
     "array",
     "asarray",
     "asin",
@@ -202,6 +207,7 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "avg_pool",
     "bitwise_and",
     "bitwise_invert",
     "bitwise_left_shift",
@@ -218,6 +224,8 @@ __all__ = [
     "concatenate",
     "conj",
     "conjugate",
+    "conv",
+    "conv_transpose",
     "copysign",
     "cos",
     "cosh",
@@ -240,6 +248,7 @@ __all__ = [
     "expand_dims",
     "expm1",
     "eye",
+    "fft",
     "flip",
     "floor",
     "floor_divide",
@@ -262,6 +271,7 @@ __all__ = [
     "left_shift",
     "less",
     "less_equal",
+    "linalg",
     "linspace",
     "log",
     "log1p",
@@ -277,6 +287,7 @@ __all__ = [
     "matmul",
     "matrix_transpose",
     "max",
+    "max_pool",
     "maximum",
     "mean",
     "min",
@@ -320,6 +331,7 @@ __all__ = [
     "sinh",
     "softmax",
     "softplus",
+    "sort",
     "split",
     "sqrt",
     "square",
@@ -336,6 +348,7 @@ __all__ = [
     "tanh",
     "tensordot",
     "tile",
+    "top_k",
     "trace",
     "transpose",
     "tril",

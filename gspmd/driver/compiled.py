@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
@@ -30,6 +31,8 @@ from gspmd.runtime.executor import Executor, detached
 from gspmd.runtime.layout import distribute, sharding_of
 from gspmd.runtime.transport import Channel
 from gspmd.runtime.world import channel_for, lockstep
+
+_LOCATION = re.compile(r"  // .*$", re.MULTILINE)
 
 
 class Compiled:
@@ -142,8 +145,8 @@ class Compiled:
         return self.module.unflatten(arrays)
 
     def _same_everywhere(self) -> None:
-        """All ranks must have compiled one program: compared by a hash, one message if not."""
-        text = print_program(self.stages.last)
+        """All ranks must have compiled one program: compared by a hash of all but source lines, one message if not."""
+        text = _LOCATION.sub("", print_program(self.stages.last))
         try:
             channel_for(self.mesh).same(hashlib.sha256(text.encode()).digest(), f"program {self.module.program.name}")
         except ExecutionError as error:

@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
 from typing import Any, overload
 
-from gspmd.array import Array
 from gspmd.driver.arguments import argument_type
 from gspmd.driver.compiled import Compiled, compile
-from gspmd.driver.module import Module, trace
+from gspmd.driver.module import trace
 from gspmd.frontend.scope import is_tracing
 from gspmd.frontend.trace import type_of
 from gspmd.frontend.tree import TreeDef, flatten
@@ -54,23 +53,24 @@ class Jitted:
 
     def _compiled_for(self, arguments: tuple[Any, ...]) -> Compiled:
         leaves, tree = flatten(arguments)
-        types = tuple(type_of(argument_type(x)) for x in leaves)
+        types = tuple(_placed(type_of(argument_type(x))) for x in leaves)
         bare = (tree, tuple(t.bare for t in types))
         key = (tree, types) if bare in self._unannotated else bare
         found = self._compiled.get(key)
         if found is not None:
             return found
-        module = self._trace(bare)
-        if module.mesh is None and self.mesh is None and any(isinstance(x, Array) for x in leaves):
+        module = trace(self.function, *tree.unflatten(key[1]))
+        if module.mesh is None and self.mesh is None:
             self._unannotated.add(bare)
-            key = (tree, types)
-            module = self._trace(key)
+            if types != key[1]:
+                return self._compiled_for(arguments)
         found = self._compiled[key] = compile(module, mesh=self.mesh, donate=self.donate)
         return found
 
-    def _trace(self, key: _Key) -> Module:
-        tree, types = key
-        return trace(self.function, *tree.unflatten(types))
+
+def _placed(type_: TensorType) -> TensorType:
+    """The type with its sharding, unless it lives on the one device that is there without any mesh."""
+    return type_ if type_.sharding is None or type_.sharding.mesh.axes else type_.bare
 
 
 @overload

@@ -14,6 +14,7 @@ from gspmd.frontend import (
     numpy_math,
     numpy_reduce,
     numpy_shape,
+    numpy_sort,
     numpy_special,
     numpy_update,
 )
@@ -27,6 +28,7 @@ bind(
         "any": numpy_reduce.any,
         "argmax": numpy_reduce.argmax,
         "argmin": numpy_reduce.argmin,
+        "argsort": numpy_sort.argsort,
         "astype": numpy_creation.astype,
         "at": numpy_update.At,
         "bitwise_and": numpy_logic.bitwise_and,

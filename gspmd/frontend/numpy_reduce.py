@@ -11,7 +11,7 @@ from gspmd.frontend.numpy_core import cast_to, dtype_of, full_of, lift, normal_a
 from gspmd.frontend.numpy_creation import iota
 from gspmd.frontend.numpy_logic import isfinite, truth
 from gspmd.frontend.numpy_math import square, stop_gradient, where
-from gspmd.frontend.numpy_shape import expand_dims, pad_with, ravel, reshape
+from gspmd.frontend.numpy_shape import expand_dims, ravel, reshape
 from gspmd.frontend.numpy_special import conj, exp, log, real, sqrt
 from gspmd.frontend.promotion import inexact
 from gspmd.frontend.scope import trace_error
@@ -24,6 +24,7 @@ from gspmd.ir.types import TensorType
 from gspmd.kernels.monoids import identity
 from gspmd.ops import elementwise as ew
 from gspmd.ops.reduce import REDUCE
+from gspmd.ops.window import CUMULATIVE_REDUCE
 
 Axes = int | Sequence[int] | None
 _BOOL = DTYPES["bool"]
@@ -183,10 +184,10 @@ def _picker(dtype: DType, index: DType, better: str) -> Region:
 
 
 def cumsum(x: ArrayLike, axis: int | None = None, dtype: Any = None) -> Tracer:
-    """The running sum along an axis (None: in row-major order), in log2(n) steps of shifted additions."""
+    """The running sum along an axis (None: in row-major order)."""
     numbers = _numbers(x, dtype)
     lifted = ravel(numbers) if axis is None else numbers
-    return _running(lifted, normal_axis(axis or 0, lifted.ndim), 0, ew.ADD)
+    return emit(CUMULATIVE_REDUCE, lifted, dim=normal_axis(axis or 0, lifted.ndim), monoid="add")
 
 
 def cumulative_sum(x: ArrayLike, axis: int | None = None, dtype: Any = None) -> Tracer:
@@ -198,13 +199,4 @@ def cumprod(x: ArrayLike, axis: int | None = None, dtype: Any = None) -> Tracer:
     """The running product along an axis (None: in row-major order)."""
     numbers = _numbers(x, dtype)
     lifted = ravel(numbers) if axis is None else numbers
-    return _running(lifted, normal_axis(axis or 0, lifted.ndim), 1, ew.MULTIPLY)
-
-
-def _running(x: Tracer, dim: int, fill: int, op: Any) -> Tracer:
-    step = 1
-    while step < x.shape[dim]:
-        by = [step if d == dim else 0 for d in range(x.ndim)]
-        x = emit(op, x, pad_with(x, by, [-n for n in by], fill))
-        step *= 2
-    return x
+    return emit(CUMULATIVE_REDUCE, lifted, dim=normal_axis(axis or 0, lifted.ndim), monoid="mul")

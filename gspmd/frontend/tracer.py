@@ -306,6 +306,7 @@ _METHODS = frozenset(
         "any",
         "argmax",
         "argmin",
+        "argsort",
         "cumsum",
         "ravel",
         "flatten",

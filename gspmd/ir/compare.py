@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields
+from functools import cache
+
 from gspmd.ir.attr_text import attrs_text
 from gspmd.ir.attrs import Attrs
 from gspmd.ir.graph import Node, Program, Region, Value
@@ -44,4 +48,16 @@ def _same_node(a: Node, b: Node, twin: dict[Value, Value]) -> bool:
 
 def same_attrs(a: Attrs, b: Attrs) -> bool:
     """Whether two attributes are equal to the bit: by text, since `==` takes -0.0 for 0.0 and no NaN for another."""
-    return a is b or (type(a) is type(b) and attrs_text(a) == attrs_text(b))
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if _compares_bits(type(a)):
+        return a == b
+    return attrs_text(a) == attrs_text(b)
+
+
+@cache
+def _compares_bits(kind: type[Attrs]) -> bool:
+    """Whether `==` on attributes of a class is equality to the bit: no field of theirs may hold a float."""
+    return all(re.search("float|complex|Any|object", str(f.type)) is None for f in fields(kind))

@@ -47,7 +47,8 @@ def _alone(function: Callable[[Array], Any], matrix: Array) -> list[Array]:
 
 
 def _tuple(found: Any) -> list[Array]:
-    return [np.asarray(y) for y in (found if isinstance(found, tuple) else (found,))]
+    parts: tuple[Any, ...] = found if isinstance(found, tuple) else (found,)
+    return [np.asarray(y) for y in parts]
 
 
 def cholesky(x: Array, lower: bool) -> Array:
@@ -109,7 +110,7 @@ def triangular_solve(a: Array, b: Array, left: bool, lower: bool, unit: bool, tr
 
 
 def lu(x: Array) -> tuple[Array, Array, Array]:
-    """The factors in one matrix (unit lower triangle, upper triangle), the pivots, and the rows' permutation, as i32."""
+    """Both factors in one matrix (unit lower triangle, upper triangle); as i32 the pivots and the rows' permutation."""
     getrf = _routine("lapack", "getrf", x.dtype)
     m, n = x.shape[-2:]
     k = min(m, n)

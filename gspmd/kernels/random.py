@@ -122,7 +122,10 @@ def _threefry_block(
     even = [d for d, n in enumerate(shape) if n % 2 == 0]
     d = even[0] if even else max(range(len(shape)), key=lambda e: shape[e])
     first, end = starts[d] // 2, -(-(starts[d] + sizes[d]) // 2)
-    put = lambda values, n: [n if e == d else v for e, v in enumerate(values)]  # noqa: E731
+
+    def put(values: Sequence[int], n: int) -> list[int]:
+        return [n if e == d else v for e, v in enumerate(values)]
+
     half = put(shape, -(-shape[d] // 2))
     counters = _places(half, put(starts, first), put(sizes, end - first)) + state[1]
     pair = threefry2x32(*_halves(state[0]), *_halves(counters))
@@ -131,9 +134,7 @@ def _threefry_block(
     return both[(slice(None),) * d + (slice(skipped, skipped + sizes[d]),)], prod(half)
 
 
-def _philox_block(
-    wide: bool, state: Array, shape: Sequence[int], starts: Sequence[int], sizes: Sequence[int]
-) -> Array:
+def _philox_block(wide: bool, state: Array, shape: Sequence[int], starts: Sequence[int], sizes: Sequence[int]) -> Array:
     """Every counter gives four words in a row, of which two make an element of 64 bits; run by run of neighbours."""
     if 0 in sizes:
         return np.zeros(sizes, U64 if wide else U32)
@@ -156,9 +157,10 @@ def _philox_block(
 
 
 def _counter(state: Array, steps: Array) -> list[Array]:
-    """The 128-bit counter of a state moved on by each of the steps, as four words, low to high."""
+    """The 128-bit counter of a state moved on by each of the steps, as four words, low to high.
+
+    A state of two words has its key as the high half, as in XLA.
+    """
     low = steps + state[1]
-    high = (low < steps).astype(U64) + (state[2] if len(state) == 3 else U64(0))
-    if len(state) == 2:
-        high = np.zeros_like(low)
+    high = (low < steps).astype(U64) + (state[2] if len(state) == 3 else state[0])
     return [*_halves(low), *_halves(high)]

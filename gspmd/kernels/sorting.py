@@ -115,7 +115,7 @@ def network_order(arrays: Sequence[Array], before: Before, shape: Sequence[int])
     """The stable order along the first dimension, by a comparison of arrays of rows; in log2(n)^2 / 2 rounds."""
     length = shape[0]
     line = [-1, *([1] * (len(shape) - 1))]
-    order = np.ascontiguousarray(np.broadcast_to(np.arange(length).reshape(line), shape))
+    order = np.array(np.broadcast_to(np.arange(length).reshape(line), shape))
     held = [np.array(x) for x in arrays]
     for low, high in _comparators(length):
         if not low.size:

@@ -90,7 +90,7 @@ _SB = (
 def erf(x: Array) -> Array:
     """The error function of a real array, computed in f64 and rounded to the array's dtype."""
     with np.errstate(all="ignore"):
-        wide = x.astype(F64, copy=False)
+        wide = np.reshape(x, -1).astype(F64, copy=False)
         size = np.abs(wide)
         out = _polynomial(_PP, size * size) / _polynomial(_QQ, size * size)
         out = wide + wide * out
@@ -103,7 +103,7 @@ def erf(x: Array) -> Array:
             if part.any():
                 out[part] = np.copysign(1 - _tail(size[part], top, bottom), wide[part])
         out = np.where(size >= 6, np.sign(wide), out)
-    return out.astype(x.dtype)
+    return out.astype(x.dtype).reshape(x.shape)
 
 
 def _tail(size: Array, top: tuple[float, ...], bottom: tuple[float, ...]) -> Array:

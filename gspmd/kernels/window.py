@@ -138,7 +138,7 @@ def select_and_scatter(
     for t, index in enumerate(np.ndindex(*(s.size for s in sides))):
         place = tap(out, sides, index)
         np.copyto(place, scatter(place, source), where=chosen == t)
-    return _unspaced(out, x.shape, sides, start)
+    return _unspaced(out, sides, start)
 
 
 def _chosen(x: Array, valid: Array | None, sides: Sequence[Side], select: Binary) -> Array:
@@ -160,9 +160,9 @@ def _chosen(x: Array, valid: Array | None, sides: Sequence[Side], select: Binary
     return chosen
 
 
-def _unspaced(x: Array, shape: Sequence[int], sides: Sequence[Side], start: Any) -> Array:
+def _unspaced(x: Array, sides: Sequence[Side], start: Any) -> Array:
     """The elements of a spaced array that are not padding; `start` for those that negative padding had cut off."""
-    if x.shape == tuple(shape):
+    if all(s.low == s.high == 0 for s in sides):
         return x
     low, high = [-s.low for s in sides], [-s.high for s in sides]
     return slicing.pad(x, np.asarray(start, x.dtype), low, high, [0] * len(low))

@@ -47,7 +47,9 @@ def comparator_keys(region: Region) -> Keys | None:
     nodes = _needed(region, values)
     place = {v: i for i, v in enumerate(region.params)}
     alone = len(values) == 1 and values[0] in place
-    return Keys(Region(region.params, nodes, values), tuple(k for _, k in found), place[values[0]] // 2 if alone else None)
+    return Keys(
+        Region(region.params, nodes, values), tuple(k for _, k in found), place[values[0]] // 2 if alone else None
+    )
 
 
 def _needed(region: Region, values: tuple[Value, ...]) -> tuple[Node, ...]:

@@ -32,7 +32,6 @@ from gspmd.ops.matrices import (
     upper_triangle,
 )
 from gspmd.ops.rules import real_part_dtype, require, require_count
-from gspmd.ops.sorting import take_along
 
 _I32 = DTYPES["i32"]
 
@@ -96,15 +95,9 @@ def _lu_vjp(gradient: Gradient, node: Node, cotangents: Sequence[Value | None]) 
     both = upper.apply(TRIANGULAR_SOLVE, left, left_side=False, lower=False, transpose_a="ADJOINT")
     # Row i of the factors is row permutation[i] of the operand: back by the product with the permutation's matrix.
     shape = both.value.type.shape
-    order = Expression(b, node.results[2])
-    places = spread_matrix(order_matrix(order, shape), np.broadcast_to(np.arange(n), (n, n)))
-    matrix = order_matrix(order, shape).compare("EQ", places).convert(both.dtype)
+    order = rows(Expression(b, node.results[2]), shape)
+    matrix = order.compare("EQ", spread_matrix(order, np.broadcast_to(np.arange(n), (n, n)))).convert(both.dtype)
     return [conjugated(product(transposed(matrix), both)).value]
-
-
-def order_matrix(order: Expression, shape: tuple[int, ...]) -> Expression:
-    """A permutation in all columns of matrices."""
-    return rows(order, shape)
 
 
 LU = OpDef(

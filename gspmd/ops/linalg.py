@@ -14,7 +14,7 @@ from typing import Any
 from gspmd.ir.attrs import Attrs
 from gspmd.ir.graph import Node, Region, Value
 from gspmd.ir.opdef import Array, Gradient, OpDef, Types
-from gspmd.ir.rule import Factor, Rule, identity_map
+from gspmd.ir.rule import Factor, Rule, TensorMap, identity_map
 from gspmd.ir.types import TensorType
 from gspmd.kernels import linalg as kernels
 from gspmd.ops.elementwise.expression import Expression
@@ -59,7 +59,7 @@ def stacked_rule(types: Types, results: Types, work: int, linear: tuple[tuple[in
     lead = types[0].shape[:-2]
     factors = [Factor(n) for n in lead]
     found = identity_map(len(lead))
-    maps: list[tuple[tuple[int, ...], ...]] = []
+    maps: list[TensorMap] = []
     for t in (*types, *results):
         own = range(len(factors), len(factors) + t.rank - len(lead))
         factors += [Factor(n, "whole") for n in t.shape[len(lead) :]]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from gspmd.ir.attrs import Attrs
@@ -24,7 +25,7 @@ Place = tuple[int, ...]
 ALONE = -1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # equal nodes get the same object
 class Form:
     """A node as loops see it: its scalar expression, and the factor of each dimension of each operand and the result.
 
@@ -124,44 +125,53 @@ class Nest:
         if form.literal:
             self.places[node.result] = form.result
             return True
-        tensors = (*zip(node.operands, form.operands, strict=True), (node.result, form.result))
-        loop: dict[int, int] = {}
-        for value, factors in tensors:
-            place = self.places.get(value)
-            if place is not None:
-                for f, at in zip(factors, place, strict=True):
-                    if f >= 0 and loop.setdefault(f, at) != at:
-                        return False
-        widest = max((factors for _, factors in tensors), key=lambda t: sum(f >= 0 for f in t))
-        if not self._fill(loop, widest, form.sizes):
+        values = (*node.operands, node.result)
+        found = _places(self.loops, form, tuple([self.places.get(v) for v in values]))
+        if found is None:
             return False
-        placed: list[tuple[Value, Place]] = []
-        for value, factors in tensors:
-            place = tuple([loop.get(f, -2) if f >= 0 else ALONE for f in factors])
-            along = [d for d in place if d != ALONE]
-            if -2 in along or any(a >= b for a, b in zip(along, along[1:], strict=False)):
-                return False
-            placed.append((value, place))
-        self.places.update(placed)
+        self.places.update(zip(values, found, strict=True))
         return True
 
-    def _fill(self, loop: dict[int, int], factors: Sequence[int], sizes: Sequence[int]) -> bool:
-        """Give the widest tensor's factors that are still free the loops that are left, last ones first."""
-        limit = len(self.loops)
-        order = [f for f in factors if f >= 0]
-        for k in range(len(order) - 1, -1, -1):
-            f = order[k]
-            at = loop.get(f)
-            if at is None:
-                before = max((loop[g] for g in order[:k] if g in loop), default=-1)
-                at = next((d for d in range(limit - 1, before, -1) if self.loops[d] == sizes[f]), -1)
-                if at < 0:
-                    return False
-                loop[f] = at
-            elif at >= limit:
+
+@lru_cache(maxsize=1 << 15)
+def _places(loops: tuple[int, ...], form: Form, known: tuple[Place | None, ...]) -> tuple[Place, ...] | None:
+    """Where the operands and the result of a form lie, given where some of them do; None if not along the loops."""
+    tensors = (*form.operands, form.result)
+    loop: dict[int, int] = {}
+    for factors, place in zip(tensors, known, strict=True):
+        for f, at in zip(factors, place, strict=True) if place is not None else ():
+            if f >= 0 and loop.setdefault(f, at) != at:
+                return None
+    widest = max(tensors, key=lambda t: sum(f >= 0 for f in t))
+    if not _fill(loops, loop, widest, form.sizes):
+        return None
+    placed: list[Place] = []
+    for factors in tensors:
+        place = tuple([loop.get(f, -2) if f >= 0 else ALONE for f in factors])
+        along = [d for d in place if d != ALONE]
+        if -2 in along or any(a >= b for a, b in pairwise(along)):
+            return None
+        placed.append(place)
+    return tuple(placed)
+
+
+def _fill(loops: tuple[int, ...], loop: dict[int, int], factors: Sequence[int], sizes: Sequence[int]) -> bool:
+    """Give the widest tensor's factors that are still free the loops that are left, last ones first."""
+    limit = len(loops)
+    order = [f for f in factors if f >= 0]
+    for k in range(len(order) - 1, -1, -1):
+        f = order[k]
+        at = loop.get(f)
+        if at is None:
+            before = max((loop[g] for g in order[:k] if g in loop), default=-1)
+            at = next((d for d in range(limit - 1, before, -1) if loops[d] == sizes[f]), -1)
+            if at < 0:
                 return False
-            limit = at
-        return True
+            loop[f] = at
+        elif at >= limit:
+            return False
+        limit = at
+    return True
 
 
 def loops_of(nodes: Iterable[Node]) -> tuple[int, ...]:
@@ -169,8 +179,9 @@ def loops_of(nodes: Iterable[Node]) -> tuple[int, ...]:
     widest: tuple[int, ...] = ()
     for node in nodes:
         for value in (*node.operands, *node.results):
-            shape = tuple(n for n in value.type.shape if n != 1)
-            widest = shape if len(shape) > len(widest) else widest
+            if len(value.type.shape) > len(widest):
+                shape = tuple([n for n in value.type.shape if n != 1])
+                widest = shape if len(shape) > len(widest) else widest
     return widest
 
 

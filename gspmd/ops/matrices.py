@@ -19,9 +19,7 @@ def product(a: Expression, b: Expression) -> Expression:
     """The product of matrices in the last two dimensions, stack by stack."""
     rank = a.value.type.rank
     lead = tuple(range(rank - 2))
-    return a.apply(
-        DOT_GENERAL, b, lhs_batch=lead, rhs_batch=lead, lhs_contract=(rank - 1,), rhs_contract=(rank - 2,)
-    )
+    return a.apply(DOT_GENERAL, b, lhs_batch=lead, rhs_batch=lead, lhs_contract=(rank - 1,), rhs_contract=(rank - 2,))
 
 
 def transposed(a: Expression) -> Expression:

@@ -77,9 +77,7 @@ def _generator_rule(types: Types, results: Types, attrs: RngBitGeneratorAttrs) -
 
 def _generator_kernel(attrs: RngBitGeneratorAttrs, state: Array) -> tuple[Array, Array]:
     origin = (0,) * len(attrs.shape)
-    return kernels.random_block(
-        attrs.algorithm != "THREE_FRY", attrs.dtype, state, attrs.shape, origin, attrs.shape
-    )
+    return kernels.random_block(attrs.algorithm != "THREE_FRY", attrs.dtype, state, attrs.shape, origin, attrs.shape)
 
 
 def _generator_localize(ctx: Localizer, operands: Sequence[Value]) -> Sequence[Value]:
@@ -131,9 +129,7 @@ def _block_infer(types: Types, attrs: RandomBlockAttrs, regions: tuple[Region, .
 
 def _block_kernel(attrs: RandomBlockAttrs, state: Array, *starts: Array) -> tuple[Array, Array]:
     places = [int(s) for s in starts]
-    return kernels.random_block(
-        attrs.algorithm != "THREE_FRY", attrs.dtype, state, attrs.shape, places, attrs.sizes
-    )
+    return kernels.random_block(attrs.algorithm != "THREE_FRY", attrs.dtype, state, attrs.shape, places, attrs.sizes)
 
 
 RANDOM_BLOCK = OpDef(
@@ -192,7 +188,7 @@ THREEFRY2X32 = OpDef(
 
 
 def uniform_from_bits(builder: Builder, bits: Value, dtype: DType) -> Value:
-    """Numbers in [0, 1) of a float dtype from random unsigned integers: the top bits become its mantissa (as in JAX)."""
+    """Numbers in [0, 1) of a float dtype from random unsigned integers: top bits become the mantissa, as in JAX."""
     mantissa = {"float64": 52, "float32": 23, "float16": 10, "bfloat16": 7}[dtype.name]
     width = 8 * bits.type.dtype.itemsize
     drawn = Expression(builder, bits).convert(DTYPES[f"u{8 * dtype.itemsize}"])

@@ -42,7 +42,7 @@ def _reduce_infer(types: Types, attrs: ReduceAttrs, regions: tuple[Region, ...])
     else:
         require(len(types) % 2 == 0 and bool(types), "reduce.C4", f"{len(types)} operands are not N arrays and N inits")
         operands = types[: len(types) // 2]
-        _check_region(operands, types[len(operands) :], regions[0])
+        check_region("reduce", operands, types[len(operands) :], regions[0])
     shape = operands[0].shape
     require_dims("reduce", "C5", "dims", attrs.dims, len(shape))
     for i, t in enumerate(operands):
@@ -51,18 +51,19 @@ def _reduce_infer(types: Types, attrs: ReduceAttrs, regions: tuple[Region, ...])
     return tuple(t.with_shape(kept) for t in operands)
 
 
-def _check_region(operands: Types, inits: Types, region: Region) -> None:
+def check_region(op: str, operands: Types, inits: Types, region: Region) -> None:
+    """C7: inits are scalars of the operands' dtypes. C8, C9: the region takes two and returns one of each."""
     wanted = tuple(t.with_shape(()) for t in operands)
     for i, (t, want) in enumerate(zip(inits, wanted, strict=True)):
-        require(t.bare == want, "reduce.C7", f"init {i} must be {want.text()}, but is {t.bare.text()}")
+        require(t.bare == want, f"{op}.C7", f"init {i} must be {want.text()}, but is {t.bare.text()}")
     params, results = (tuple(v.type.bare for v in vs) for vs in (region.params, region.results))
-    require(params == wanted * 2, "reduce.C8", f"the region takes {list(params)}, wanted is {list(wanted * 2)}")
-    require(results == wanted, "reduce.C9", f"the region returns {list(results)}, wanted is {list(wanted)}")
+    require(params == wanted * 2, f"{op}.C8", f"the region takes {list(params)}, wanted is {list(wanted * 2)}")
+    require(results == wanted, f"{op}.C9", f"the region returns {list(results)}, wanted is {list(wanted)}")
 
 
 def _reduce_rule(types: Types, results: Types, attrs: ReduceAttrs) -> Rule:
     x, custom = types[0], attrs.monoid == CUSTOM
-    gone = Factor(0, "select") if custom else Factor(0, "reduce", _canonical_monoid(attrs.monoid, x))
+    gone = Factor(0, "select") if custom else Factor(0, "reduce", canonical_monoid(attrs.monoid, x))
     factors = tuple(Factor(n, gone.kind, gone.monoid) if d in attrs.dims else Factor(n) for d, n in enumerate(x.shape))
     whole = identity_map(x.rank)
     result = tuple((d,) for d in range(x.rank) if d not in attrs.dims)
@@ -71,7 +72,7 @@ def _reduce_rule(types: Types, results: Types, attrs: ReduceAttrs) -> Rule:
     return Rule(factors, (whole,) * n + ((),) * (n if custom else 0), (result,) * n, linear)
 
 
-def _canonical_monoid(monoid: str, x: TensorType) -> str:
+def canonical_monoid(monoid: str, x: TensorType) -> str:
     """On bool the sum is an or and the product an and."""
     return {"add": "or", "max": "or", "mul": "and", "min": "and"}.get(monoid, monoid) if x.dtype.kind == "b" else monoid
 

@@ -133,7 +133,7 @@ def _sort_vjp(gradient: Gradient, node: Node, cotangents: Sequence[Value | None]
     places = IOTA(b, shape=ResultShape(node.operands[0].type.shape), dtype=_I32, dimension=attrs.dimension)
     region = node.regions[0]
     extra = (Value(TensorType("i32", ())), Value(TensorType("i32", ())))
-    longer = Region((*region.params, *extra), region.nodes, region.results)
+    longer = scalar_region(Region((*region.params, *extra), region.nodes, region.results))
     order = SORT.emit(b, (*node.operands, places), attrs, (longer,))[-1]
     inverse = SORT.emit(b, (order, places), SortAttrs(attrs.dimension), (ascending((_I32, _I32)),))[1]
     return [None if ct is None else take_along(b, ct, inverse, attrs.dimension) for ct in cotangents]
@@ -176,8 +176,7 @@ SORT = OpDef(
     localize=_sort_localize,
     vjp=_sort_vjp,
     examples=(
-        "sort(f32[5, 6]) dimension=1 "
-        "(%a: f32[], %b: f32[]) { %lt = compare(%a, %b) direction=LT : bool[] return %lt }",
+        "sort(f32[5, 6]) dimension=1 (%a: f32[], %b: f32[]) { %lt = compare(%a, %b) direction=LT : bool[] return %lt }",
         "sort(i32[7, 4]) dimension=0 is_stable=true "
         "(%a: i32[], %b: i32[]) { %gt = compare(%a, %b) direction=GT : bool[] return %gt }",
         "sort(bf16[4, 7]) dimension=1 "
@@ -195,7 +194,7 @@ SORT = OpDef(
         "%zero = constant() value=dense<0.0 : f32[]> : f32[] "
         "%lt = compare(%p, %zero) direction=LT : bool[] return %lt }",
     ),
-    doc="Sorts along a dimension by a comparator of (left0, right0, left1, right1, ...); equal elements keep their order.",
+    doc="Sorts along a dimension by a comparator of (left0, right0, left1, ...); equal elements keep their order.",
 )
 
 

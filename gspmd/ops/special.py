@@ -19,35 +19,36 @@ _BOOL = DTYPES["bool"]
 
 ACOS = pointwise_op(
     "acos", 1, "fc", kernels.acos, "The inverse of the cosine.",
-    vjp=lambda ct, x, y: [-(ct * (1 - x * x).apply(RSQRT))], dtypes="f32 bf16 f64 c64",
+    vjp=lambda ct, x, y: [-(ct * (1 - x * x).apply(RSQRT))], fast={"f": "math.acos({0})"}, dtypes="f32 bf16 f64 c64",
 )  # fmt: skip
 ACOSH = pointwise_op(
     "acosh", 1, "fc", kernels.acosh, "The inverse of the hyperbolic cosine.",
-    vjp=lambda ct, x, y: [ct * (x - 1).apply(RSQRT) * (x + 1).apply(RSQRT)], dtypes="f32 f64",
+    vjp=lambda ct, x, y: [ct * (x - 1).apply(RSQRT) * (x + 1).apply(RSQRT)],
+    fast={"f": "math.acosh({0})"}, dtypes="f32 f64",
 )  # fmt: skip
 ASIN = pointwise_op(
     "asin", 1, "fc", kernels.asin, "The inverse of the sine.",
-    vjp=lambda ct, x, y: [ct * (1 - x * x).apply(RSQRT)], dtypes="f32 f64 c64",
+    vjp=lambda ct, x, y: [ct * (1 - x * x).apply(RSQRT)], fast={"f": "math.asin({0})"}, dtypes="f32 f64 c64",
 )  # fmt: skip
 ASINH = pointwise_op(
     "asinh", 1, "fc", kernels.asinh, "The inverse of the hyperbolic sine.",
-    vjp=lambda ct, x, y: [ct * (x * x + 1).apply(RSQRT)], dtypes="f32 bf16 f64",
+    vjp=lambda ct, x, y: [ct * (x * x + 1).apply(RSQRT)], fast={"f": "math.asinh({0})"}, dtypes="f32 bf16 f64",
 )  # fmt: skip
 ATAN = pointwise_op(
     "atan", 1, "fc", kernels.atan, "The inverse of the tangent.",
-    vjp=lambda ct, x, y: [ct / (x * x + 1)], dtypes="f32 f64 c64",
+    vjp=lambda ct, x, y: [ct / (x * x + 1)], fast={"f": "math.atan({0})"}, dtypes="f32 f64 c64",
 )  # fmt: skip
 ATANH = pointwise_op(
     "atanh", 1, "fc", kernels.atanh, "The inverse of the hyperbolic tangent.",
-    vjp=lambda ct, x, y: [ct / (1 - x * x)], dtypes="f32 f64",
+    vjp=lambda ct, x, y: [ct / (1 - x * x)], fast={"f": "math.atanh({0})"}, dtypes="f32 f64",
 )  # fmt: skip
 COSH = pointwise_op(
     "cosh", 1, "fc", kernels.cosh, "The hyperbolic cosine.",
-    vjp=lambda ct, x, y: [ct * x.apply(SINH)], dtypes="f32 f16 c64",
+    vjp=lambda ct, x, y: [ct * x.apply(SINH)], fast={"f": "math.cosh({0})"}, dtypes="f32 f16 c64",
 )  # fmt: skip
 SINH = pointwise_op(
     "sinh", 1, "fc", kernels.sinh, "The hyperbolic sine.",
-    vjp=lambda ct, x, y: [ct * x.apply(COSH)], dtypes="f32 bf16 c64",
+    vjp=lambda ct, x, y: [ct * x.apply(COSH)], fast={"f": "math.sinh({0})"}, dtypes="f32 bf16 c64",
 )  # fmt: skip
 SQUARE = pointwise_op(
     "square", 1, "iufc", kernels.square, "The operand times itself.",

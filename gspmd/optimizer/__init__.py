@@ -1,0 +1,1 @@
+"""Passes over per-device programs: fetches expanded, duplicates merged, kernels formed."""

@@ -5,6 +5,7 @@ Collectives are no exception: all devices run one program, so what merges here m
 
 from __future__ import annotations
 
+from gspmd.ir.compare import same_attrs
 from gspmd.ir.graph import Node, Program, Region, Value
 
 
@@ -32,7 +33,7 @@ def _merged(region: Region) -> tuple[list[Node], dict[Value, Value]]:
         if not regions:
             key = (node.op, operands, node.attrs, node.results[0].type if node.results else None)
             first = seen.get(key)
-            if first is not None:
+            if first is not None and same_attrs(node.attrs, first.attrs):  # 0.0 is no -0.0
                 now.update(zip(node.results, first.results, strict=True))
                 continue
         same = all(a is b for a, b in zip(operands, node.operands, strict=True))

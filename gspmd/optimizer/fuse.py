@@ -1,9 +1,9 @@
 """Which nodes run together as one kernel: a greedy walk that grows groups from operands to users.
 
-A node joins the groups of its operands if all of them fit into one nest of loops that can be cut into rows and elements
-(`ops.loop_nest`), and if no path leaves the joined group and comes back. Index maps (broadcasts, constants) belong to no
-group: each group that reads through one gets its own copy. This is the memory-bound view: what is passed on inside a
-group is never written to memory.
+A node joins the groups of its operands if all of them fit into one nest of loops that can be cut into rows and
+elements (`ops.loop_nest`), and if no path leaves the joined group and comes back. Index maps (broadcasts, constants)
+belong to no group: each group that reads through one gets its own copy. This is the memory-bound view: what is passed
+on inside a group is never written to memory.
 """
 
 from __future__ import annotations
@@ -35,17 +35,32 @@ _SEARCH = 400
 _SHORTEST_ROW = 8
 
 
-@dataclass(slots=True, eq=False)
-class Group:  # grows while the walk goes on
-    """Nodes that run together, by number; `maps` are the index maps that they read through."""
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """What nodes read: inputs, what costs no memory (constants, indices), and the index maps in between by number."""
+
+    inputs: set[Value] = field(default_factory=set[Value])
+    counters: set[Value] = field(default_factory=set[Value])
+    maps: set[int] = field(default_factory=set[int])
+
+    def __or__(self, other: Reads) -> Reads:
+        return Reads(self.inputs | other.inputs, self.counters | other.counters, self.maps | other.maps)
+
+    @property
+    def roots(self) -> set[Value]:
+        """All that is read, beyond index maps."""
+        return self.inputs | self.counters
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Nodes that run together, by number; nothing inside can read the `final` values, complete after all rows."""
 
     nodes: list[int]
-    maps: set[int]
+    reads: Reads
     nest: Nest
     split: Split
-    inputs: set[Value]
-    counters: set[Value] = field(default_factory=set[Value])  # what reads no memory
-    final: set[Value] = field(default_factory=set[Value])
+    final: frozenset[Value]
 
     @property
     def first(self) -> int:
@@ -83,7 +98,7 @@ class Grouping:
         if group is None:
             return
         self.group[i] = group
-        near = {g for v in group.inputs if (g := self._maker(v)) is not None}
+        near = {g for v in group.reads.inputs if (g := self._maker(v)) is not None}
         for other in sorted(near, key=lambda g: -g.last):
             joined = self._joined(other, group)
             if joined is not None:
@@ -97,56 +112,52 @@ class Grouping:
 
     def _alone(self, i: int, form: Form) -> Group | None:
         """A group of one node, with the index maps that lead to it."""
-        node = self.nodes[i]
+        node, reads = self.nodes[i], Reads()
         nest = Nest(loops_of((node,)))
         if not nest.loops or not nest.add(node, form):
             return None
-        group = Group([i], set(), nest, Split(), set())
-        rank = len(nest.loops)
         place, source = nest.places[node.result], nest.places[node.operands[0]]
-        split = result_split(source, place, form.monoid is not None, rank)
+        folds = form.monoid is not None
+        split = result_split(source, place, folds, len(nest.loops))
         for value in node.operands:
-            root = self._through(value, group)
+            root = self._through(value, nest, reads)
             split = None if split is None else split.meet(self._root_split(root, nest))
         if split is None or prod(nest.loops[split.outer :]) < _SHORTEST_ROW:
             return None
-        if ends(source, place, form.monoid is not None):
-            group.final.add(node.result)
-        group.split = split
-        return group
+        return Group([i], reads, nest, split, frozenset((node.result,) if ends(source, place, folds) else ()))
 
-    def _through(self, value: Value, group: Group) -> Value:
-        """What an operand is a copy of, beyond index maps that fit into the nest; it becomes an input."""
+    def _through(self, value: Value, nest: Nest, reads: Reads) -> Value:
+        """What an operand is a copy of, beyond index maps that fit into the nest; it is noted as read."""
         while (i := self.producer.get(value)) is not None:
             form = self.forms[i]
             if form is None or not form.copies:
                 break
             if form.sourceless:
-                group.maps.add(i)
-                group.counters.add(value)
+                reads.maps.add(i)
+                reads.counters.add(value)
                 return value
-            if not group.nest.add(self.nodes[i], form):
+            if not nest.add(self.nodes[i], form):
                 break
-            group.maps.add(i)
+            reads.maps.add(i)
             value = self.nodes[i].operands[0]
-        group.inputs.add(value)
+        reads.inputs.add(value)
         return value
 
     def _joined(self, a: Group, b: Group) -> Group | None:
         """Both groups as one, None if that is not allowed."""
-        if len(a.nodes) + len(b.nodes) > _MOST_NODES or len(a.inputs | b.inputs) > _MOST_INPUTS:
+        reads = a.reads | b.reads
+        if len(a.nodes) + len(b.nodes) > _MOST_NODES or len(reads.inputs) > _MOST_INPUTS:
             return None
-        if not a.final.isdisjoint(b.inputs) or not b.final.isdisjoint(a.inputs):
+        if not a.final.isdisjoint(b.reads.inputs) or not b.final.isdisjoint(a.reads.inputs):
             return None
         nodes = sorted({*a.nodes, *b.nodes})
-        maps = a.maps | b.maps
-        nest, split = self._common(a, b, nodes, maps)
+        nest, split = self._common(a, b, nodes, reads)
         if nest is None or split is None or prod(nest.loops[split.outer :]) < _SHORTEST_ROW:
             return None
-        joined = Group(nodes, maps, nest, split, a.inputs | b.inputs, a.counters | b.counters, a.final | b.final)
+        joined = Group(nodes, reads, nest, split, a.final | b.final)
         return None if self._path(joined, (a, b)) else joined
 
-    def _common(self, a: Group, b: Group, nodes: list[int], maps: set[int]) -> tuple[Nest | None, Split | None]:
+    def _common(self, a: Group, b: Group, nodes: list[int], reads: Reads) -> tuple[Nest | None, Split | None]:
         """One nest for two groups, and how it may be cut."""
         if a.nest.loops == b.nest.loops:
             small, large = sorted((a.nest.places, b.nest.places), key=len)
@@ -157,8 +168,8 @@ class Grouping:
                 return nest, a.split.meet(b.split)
             return None, None
         loops = max(a.nest.loops, b.nest.loops, key=len)
-        nest = build_nest([self.nodes[i] for i in sorted({*nodes, *maps})], loops)
-        return (None, None) if nest is None else (nest, self.split_of(nest, nodes, a.inputs | b.inputs | a.counters | b.counters))
+        nest = build_nest([self.nodes[i] for i in sorted({*nodes, *reads.maps})], loops)
+        return (None, None) if nest is None else (nest, self.split_of(nest, nodes, reads.roots))
 
     def _root_split(self, root: Value, nest: Nest) -> Split:
         """What an input, a constant or an index asks for."""
@@ -187,7 +198,7 @@ class Grouping:
     def _path(self, joined: Group, parts: tuple[Group, ...]) -> bool:
         """Whether a path leaves the group and comes back (or the search would take too long)."""
         start, seen, budget = joined.first, set[int](), _SEARCH
-        waiting = [i for v in joined.inputs if (i := self.producer.get(v)) is not None]
+        waiting = [i for v in joined.reads.inputs if (i := self.producer.get(v)) is not None]
         while waiting:
             i = waiting.pop()
             group = self.group[i]
@@ -199,7 +210,7 @@ class Grouping:
             budget -= 1
             if budget < 0:
                 return True
-            values = self.nodes[i].operands if group is None else tuple(group.inputs)
+            values = self.nodes[i].operands if group is None else tuple(group.reads.inputs)
             for v in values:
                 j = self.producer.get(v)
                 if j is not None:

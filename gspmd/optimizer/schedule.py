@@ -17,6 +17,8 @@ from gspmd.optimizer.fuse import Group, Grouping
 
 # A kernel costs up to a third of a second to compile once: elements times nodes that make it worth that.
 LEAST_WORK = 1 << 17
+# A single node saves no traffic, only time on several threads: it must be so many times larger.
+_ALONE = 8
 
 
 def scheduled_region(region: Region, least_work: int = LEAST_WORK) -> Region:
@@ -27,7 +29,8 @@ def scheduled_region(region: Region, least_work: int = LEAST_WORK) -> Region:
     units: dict[int, Node] = {}
     fused: dict[int, Group] = {}
     for group in grouping.groups():
-        if len(group.nodes) * prod(group.nest.loops) >= least_work:
+        count = len(group.nodes) if len(group.nodes) > 1 else 1 / _ALONE
+        if count * prod(group.nest.loops) >= least_work:
             fused.update(dict.fromkeys(group.nodes, group))
     wanted = _wanted(grouping, region, fused)
     for i, node in enumerate(nodes):
@@ -38,7 +41,7 @@ def scheduled_region(region: Region, least_work: int = LEAST_WORK) -> Region:
         elif i == group.last and any(v in wanted for j in group.nodes for v in nodes[j].results):
             made = _fused_node(grouping, group, wanted)
             if made is None:  # left as it is
-                units.update((j, nodes[j]) for j in (*group.nodes, *group.maps))
+                units.update((j, nodes[j]) for j in (*group.nodes, *group.reads.maps))
             else:
                 units[i] = made
     return Region(region.params, tuple(_ordered(units)), region.results)
@@ -87,7 +90,7 @@ def _in_order(grouping: Grouping, group: Group) -> list[int]:
     def add(i: int) -> None:
         for v in grouping.nodes[i].operands:
             j = grouping.producer.get(v)
-            if j is not None and j in group.maps and j not in order:
+            if j is not None and j in group.reads.maps and j not in order:
                 add(j)
         order[i] = None
 
@@ -102,7 +105,7 @@ def _fused_node(grouping: Grouping, group: Group, wanted: set[Value]) -> Node | 
     results = [v for i in group.nodes for v in grouping.nodes[i].results if v in wanted]
     inputs = _outer_inputs(grouping, group)
     nest = build_nest(nodes)
-    split = None if nest is None else grouping.split_of(nest, group.nodes, {*inputs, *group.counters})
+    split = None if nest is None else grouping.split_of(nest, group.nodes, {*inputs, *group.reads.counters})
     if split is None:
         return None
     now = {v: Value(v.type, v.name) for v in inputs}

@@ -24,8 +24,9 @@ _UNSPLIT = DimSharding()
 
 def main_factor(rule: Rule, dim: Access) -> int:
     """The factor whose split is the split of an access dimension: the longer of its two (k in a kernel gradient)."""
-    k = dim.kernel_factor
-    return k if k is not None and rule.factors[k].size > rule.factors[dim.factor].size else dim.factor
+    o, k = dim.factor, dim.kernel_factor
+    longer = k is not None and rule.factors[k].kind != "whole" and rule.factors[k].size > rule.factors[o].size
+    return k if k is not None and longer else o
 
 
 def project(rule: Rule, tensor: TensorMap, sharding: Sharding) -> dict[int, Axes]:

@@ -107,7 +107,7 @@ class _Rewriter:
                     cost += bring / max(self.siblings[value][id(rule)], 1)
             return choice.work, cost, -choice.unreduced_parts
 
-        return min(options, key=price) if len(options) > 1 else options[0]
+        return options[0] if len(options) == 1 else min(options, key=price)
 
     def _stays_unreduced(self, value: Value, made: Value) -> bool:
         """Whether a sum is passed on unreduced: to one user, linear in it, whose result is no larger."""
@@ -157,7 +157,7 @@ def _annotates(node: Node) -> bool:
     """Whether a node only says how its operand is to be sharded."""
     if Trait.IDENTITY not in node.op.traits:
         return False
-    types = node.op.infer(tuple([v.type.bare for v in node.operands]), node.attrs, node.regions)
+    types = list(node.op.infer(tuple([v.type.bare for v in node.operands]), node.attrs, node.regions))
     return len(types) == 1 and types[0].sharding is not None
 
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from gspmd.ir.agreement import split_dim
-from gspmd.ir.attrs import Attrs, ResultShape
+from gspmd.ir.attrs import Attrs, Groups, ResultShape
 from gspmd.ir.axes import Axes, parts
 from gspmd.ir.errors import TypeRuleError
 from gspmd.ir.opdef import OpDef, Types, rule_of
@@ -30,9 +30,9 @@ class LocalForm:
     """The local side of an application.
 
     `axes` and `chunks`: of each split factor, over what and how many elements a device holds. `attrs`: with local
-    result shapes. `results`: the local types. `same`: the op itself, with these attributes, is the local body.
-    `products`: something is split, and a dimension is made of several factors. `position`: a result dimension and its
-    split factor, whose index the values are.
+    result shapes and group counts. `results`: the local types. `same`: the op itself, with these attributes, is the
+    local body. `window`: what windows read is split. `products`: something is split, and a dimension is made of several
+    factors. `position`: a result dimension and its split factor, whose index the values are.
     """
 
     rule: Rule
@@ -42,6 +42,7 @@ class LocalForm:
     results: Types
     masks: tuple[Mask, ...]
     same: bool
+    window: bool
     products: bool
     position: tuple[int, int] | None
 
@@ -54,12 +55,12 @@ def local_form(op: OpDef[Any], attrs: Attrs, operands: Types, results: Types) ->
         return None
     axes, chunks = split_factors(rule, operands, results)
     local = tuple(t.local for t in results)
-    changed = local_attrs(attrs, results, local)
+    changed = local_attrs(attrs, results, local, rule, chunks)
     split = not all(map(whole, operands + results))
     maps = [d for t in rule.tensors for d in t]
     products = split and any(not isinstance(d, Access) and len(d) > 1 for d in maps)
     reads = any(
-        isinstance(dim, Access) and (dim.factor in axes or _is_split(type_, d))
+        isinstance(dim, Access) and (dim.factor in axes or dim.kernel_factor in axes or _is_split(type_, d))
         for tensor, type_ in zip(rule.operands, operands, strict=True)
         for d, dim in enumerate(tensor)
     )
@@ -71,6 +72,7 @@ def local_form(op: OpDef[Any], attrs: Attrs, operands: Types, results: Types) ->
         local,
         _masks(rule, axes, chunks),
         not reads and _same(op, changed, tuple(t.local for t in operands), local),
+        reads and any(isinstance(d, Access) and d.window is not None for d in maps),
         products,
         _position(rule, axes),
     )
@@ -94,14 +96,25 @@ def split_factors(rule: Rule, operands: Types, results: Types) -> tuple[dict[int
     return axes, chunks
 
 
-def local_attrs(attrs: Attrs, results: Types, local: Types) -> Attrs:
-    """The attributes with each global result shape replaced by the local one."""
+def local_attrs(attrs: Attrs, results: Types, local: Types, rule: Rule, chunks: dict[int, int]) -> Attrs:
+    """The attributes with each global result shape and each number of groups replaced by the local one."""
     changes: dict[str, Any] = {}
     for field in fields(attrs):
         held = getattr(attrs, field.name)
         if isinstance(held, ResultShape) and held != local[0].shape:
             changes[field.name] = ResultShape(local[0].shape)
+        if isinstance(held, Groups) and held > 1:
+            changes[field.name] = Groups(_local_groups(rule, chunks, held))
     return replace(attrs, **changes) if changes else attrs
+
+
+def _local_groups(rule: Rule, chunks: dict[int, int], count: int) -> int:
+    """How many groups a device holds: the chunk of the factor that is major in dimensions made of several."""
+    for tensor in rule.tensors:
+        for dim in tensor:
+            if not isinstance(dim, Access) and len(dim) > 1 and rule.factors[dim[0]].size == count:
+                return chunks.get(dim[0], count)
+    return count
 
 
 def _masks(rule: Rule, axes: dict[int, Axes], chunks: dict[int, int]) -> tuple[Mask, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 from gspmd.ir.mesh import Axis
@@ -9,20 +10,26 @@ from gspmd.ir.rule import Access, Rule
 from gspmd.ops.fetch_plan import Reading, fetch_plan
 
 
-def halo_elements(dim: Access, rule: Rule, parts: int) -> int:
-    """Elements along an access dimension that one device receives at most when its factor is split in `parts`.
+def halo_elements(dim: Access, rule: Rule, parts: int, k_parts: int = 1, by_k: bool = False) -> int:
+    """Elements along an access dimension that one device receives at most when its factors are split.
 
-    The operand's dimension is split over the same axes; the cheapest way to fetch is assumed.
+    `parts` and `k_parts`: of the positions and of the taps; the operand's dimension is split like the positions, or
+    `by_k` like the taps. The cheapest way to fetch is assumed.
     """
     k = 1 if dim.kernel_factor is None else rule.factors[dim.kernel_factor].size
-    return _elements(dim, rule.factors[dim.factor].size, k, parts)
+    return _elements(dim, rule.factors[dim.factor].size, k, parts, k_parts, by_k)
 
 
 @lru_cache(maxsize=1 << 14)
-def _elements(dim: Access, size: int, k: int, parts: int) -> int:
-    if parts == 1 or 0 in (dim.size, size, k):
+def _elements(dim: Access, size: int, k: int, parts: int, k_parts: int, by_k: bool) -> int:
+    if parts * k_parts == 1 or 0 in (dim.size, size, k):
         return 0
-    axes = (Axis("any", 1, parts),)
-    chunk, to_chunk = -(-dim.size // parts), -(-size // parts)
-    r = Reading(dim.size, axes, chunk, size, axes, to_chunk, dim.mul, dim.add, dim.div, k, (), k, dim.kmul)
+    o_axes = (Axis("o", 1, parts),) if parts > 1 else ()
+    k_axes = (Axis("k", 1, k_parts),) if k_parts > 1 else ()
+    axes, held = (k_axes, k_parts) if by_k else (o_axes, parts)
+    chunk, to_chunk, k_chunk = -(-dim.size // held), -(-size // parts), -(-k // k_parts)
+    if k_parts > 1 and dim.kmul * k_chunk % dim.div:  # the dilated operand is made a tensor of its own first
+        chunk *= dim.div
+        dim = replace(dim, size=dim.size * dim.div, div=1)
+    r = Reading(dim.size, axes, chunk, size, o_axes, to_chunk, dim.mul, dim.add, dim.div, k, k_axes, k_chunk, dim.kmul)
     return fetch_plan(r).wire

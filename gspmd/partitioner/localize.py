@@ -21,6 +21,7 @@ from gspmd.partitioner.form import LocalForm, local_form
 from gspmd.partitioner.local_collectives import LOWERINGS
 from gspmd.partitioner.local_moves import move
 from gspmd.partitioner.local_reshape import needs_flat_fetch, reshape
+from gspmd.partitioner.local_window import window_body
 
 
 def localize(program: Program) -> Program:
@@ -82,6 +83,8 @@ class _Region:
             return self._checked(node, (padding.converted(self.builder, place, form.results[0]),))
         if form.products and needs_flat_fetch(node, form):
             return self._checked(node, (reshape(context, operands[0]),))
+        if form.window:
+            return self._checked(node, window_body(context, operands))
         if form.same or node.regions:
             results = tuple(Value(t, v.name) for t, v in zip(form.results, node.results, strict=True))
             self.builder.nodes.append(Node(node.op, operands, results, form.attrs, node.regions, node.loc))

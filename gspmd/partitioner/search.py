@@ -88,9 +88,10 @@ class Problem:
 
     @property
     def trades(self) -> bool:
-        """Whether atoms of different sizes change dimensions in opposite directions, so that finer ones may help."""
-        ways = {(d, self.home[p], p.size) for d, axes in enumerate(self.source.dims) for p in axes if p in self.home}
-        return any((e, d) == (f, g) and n != m for d, e, n in ways if d != e for f, g, m in ways)
+        """Whether an atom changes dimension while others of another size move, so that finer ones may help."""
+        moved = {p for d, axes in enumerate(self.source.dims) for p in axes if self.home.get(p, d) != d}
+        others = {p for axes in (*self.source.dims, *self.target.dims) for p in axes}
+        return any(p.name != q.name and p.size != q.size for p in moved for q in others)
 
     def local_bytes(self, state: State) -> int:
         """What one device holds in a state."""
@@ -200,9 +201,13 @@ def _leaving(problem: Problem, state: State, d: int, held: int) -> Iterator[tupl
 
 
 def _slices(problem: Problem, state: State, d: int, used: frozenset[Axis]) -> Iterator[tuple[Move, State]]:
-    """An atom that the target wants in this dimension and that nothing uses: slice, no bytes."""
-    for p in problem.target.dims[d]:
-        if p not in used:
+    """An atom of the target that nothing uses: slice, no bytes.
+
+    Wanted elsewhere it may still fill up a dimension's number of shards, so that one permute brings all home.
+    """
+    room = parts(problem.target.dims[d]) // parts(state.dims[d])
+    for p, home in problem.home.items():
+        if p not in used and (home == d or (room > 1 and room % p.size == 0)):
             yield Move(MoveKind.SLICE, 0.0, d, axes=(p,)), _put(state, (d, (*state.dims[d], p)))
 
 

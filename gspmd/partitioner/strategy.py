@@ -16,7 +16,7 @@ from gspmd.ir.errors import PartitionError
 from gspmd.ir.rule import Access, Rule
 from gspmd.ir.sharding import Sharding
 from gspmd.ir.types import TensorType
-from gspmd.partitioner.candidates import Assignment, candidates, tensor_sharding
+from gspmd.partitioner.candidates import Assignment, candidates, main_factor, tensor_sharding
 from gspmd.partitioner.halo import halo_elements
 from gspmd.partitioner.planner import plan
 
@@ -103,7 +103,7 @@ def _choice(
         return None
     bring = tuple(_cost(t, _sharding(t), need) for t, need in zip(operands, needs, strict=True))
     home = sum(_cost(t, have, _sharding(t)) for t, have in zip(wanted, yields, strict=True))
-    inside = _halo_bytes(rule, operands, split) + _memory(operands, needs, wanted, yields) / _MEMORY_PER_WIRE
+    inside = _halo_bytes(rule, operands, needs, split) + _memory(operands, needs, wanted, yields) / _MEMORY_PER_WIRE
     combined = max((parts(s.unreduced) for s in yields), default=1)
     return Choice(tuple(needs), yields, bring, home, inside, _work(rule, split), combined)
 
@@ -137,14 +137,19 @@ def _work(rule: Rule, split: dict[int, Axes]) -> int:
     return rule.flops * local // max(whole, 1)
 
 
-def _halo_bytes(rule: Rule, operands: tuple[TensorType, ...], split: dict[int, Axes]) -> float:
+def _halo_bytes(rule: Rule, operands: tuple[TensorType, ...], needs: list[Sharding], split: dict[int, Axes]) -> float:
     """Wire bytes of the halos that access dimensions fetch."""
     total = 0.0
-    for tensor, type_ in zip(rule.operands, operands, strict=True):
+    for tensor, type_, need in zip(rule.operands, operands, needs, strict=True):
         for d, dim in enumerate(tensor):
-            if isinstance(dim, Access) and split.get(dim.factor):
-                row = type_.nbytes // max(type_.shape[d], 1)
-                total += halo_elements(dim, rule, parts(split[dim.factor])) * row
+            if not isinstance(dim, Access):
+                continue
+            o, k = dim.factor, dim.kernel_factor
+            places, taps = parts(split.get(o, ())), 1 if k is None else parts(split.get(k, ()))
+            if places * taps > 1:
+                local = type_.with_sharding(need).local
+                row = local.nbytes // max(local.shape[d], 1)
+                total += halo_elements(dim, rule, places, taps, main_factor(rule, dim) != o) * row
     return total
 
 

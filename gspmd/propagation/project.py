@@ -119,9 +119,9 @@ def _tensor_plan(rule: Rule, tensor: TensorMap) -> tuple[DimPlan, ...]:
 def _dim_plan(rule: Rule, number: int, dim: DimMap) -> DimPlan:
     if isinstance(dim, Access):
         # A window's long side is what gets split: o in a convolution, k in the gradient of its kernel.
-        f = dim.factor
-        if dim.kernel_factor is not None and rule.factors[dim.kernel_factor].size > rule.factors[f].size:
-            f = dim.kernel_factor
+        f, k = dim.factor, dim.kernel_factor
+        if k is not None and _takes_part(rule.factors[k]) and rule.factors[k].size > rule.factors[f].size:
+            f = k
         kept = (f,) if _takes_part(rule.factors[f]) else ()
         return DimPlan(number, dim.size, kept, False)
     real = [f for f in dim if rule.factors[f].size != 1]

@@ -89,13 +89,15 @@ def _values(network: Network, states: States, final: list[int]) -> list[Value]:
 def _rebuild(program: Program, new: dict[Value, Value], mesh: Mesh) -> Program:
     """The same program over other values."""
 
+    now = new.__getitem__
+
     def region(old: Region) -> Region:
         nodes: list[Node] = []
         for node in old.nodes:
             inner = tuple(map(region, node.regions)) if node.regions else ()
-            operands, results = tuple([new[v] for v in node.operands]), tuple([new[v] for v in node.results])
+            operands, results = tuple(map(now, node.operands)), tuple(map(now, node.results))
             nodes.append(Node(node.op, operands, results, node.attrs, inner, node.loc))
-        return Region(tuple([new[v] for v in old.params]), tuple(nodes), tuple([new[v] for v in old.results]))
+        return Region(tuple(map(now, old.params)), tuple(nodes), tuple(map(now, old.results)))
 
     body = region(program.body)
     inputs, outputs = tuple([v.type for v in body.params]), tuple([v.type for v in body.results])

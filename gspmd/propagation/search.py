@@ -67,12 +67,20 @@ class Search:
         """Serve batches until none waits."""
         split = {n for n, s in enumerate(self.states.items) if s.sharding.used}
         self._touch([value for value, state in enumerate(self.state) if state in split])
-        heap, waiting = self._heap, self._waiting
+        heap, waiting, queued, memos = self._heap, self._waiting, self._queued, self._memos
+        state, tensors = self.state, self.network.tensors
         while heap:
             key = heappop(heap)
             level = key // _LEVEL
             self.levels.append(level)
-            offers = self._offers(waiting.pop(key), level)
+            batch = waiting.pop(key)
+            if len(batch) == 1:  # in a deep program most batches are one step that has nothing new to say
+                (step,) = batch
+                said = memos[step][level].get(tuple([state[v] for v in tensors[step]]))
+                if said is not None and not said:
+                    queued[step] &= ~(1 << level)
+                    continue
+            offers = self._offers(batch, level)
             if offers:
                 self._touch(self._settle(offers))
 

@@ -1,7 +1,7 @@
 """Freed memory stays with the process: fresh pages cost more than the work on most arrays.
 
-By default glibc gives large blocks back to the system as soon as they are freed, and every new one has to be mapped page
-by page. Programs here free and allocate the same sizes at every step, so the heap keeps what it has.
+By default glibc gives large blocks back to the system as soon as they are freed, and every new one has to be mapped
+page by page. Programs here free and allocate the same sizes at every step, so the heap keeps what it has.
 """
 
 from __future__ import annotations

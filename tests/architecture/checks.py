@@ -24,7 +24,7 @@ LAYERS: Mapping[str, int] = {
     "": 6,  # the public face
 }
 # Files at the top of the package that belong to a part.
-BELONGS: Mapping[str, str] = {"array": "runtime", "numpy": "frontend", "__main__": "cli"}
+BELONGS: Mapping[str, str] = {"array": "runtime", "numpy": "frontend", "random": "frontend", "__main__": "cli"}
 
 # The parts that may know ops by name: those that define them, and those that write them down for a user.
 OP_AWARE = frozenset({"ops", "interop", "frontend"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gspmd.runtime.launch import rank_environment
+from gspmd.runtime.environment import LAUNCHER_PREFIXES, THREAD_VARIABLES
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -24,7 +25,9 @@ def run_example(name: str, *options: str, ranks: int = 1, mesh: str = "", timeou
     else:
         own = ["--", *options] if options else []
         command = [sys.executable, "-m", "gspmd.cli", "run", script, "--ranks", str(ranks), "--mesh", mesh, *own]
-    env = rank_environment(1) | ({"GSPMD_MESH": mesh} if mesh else {})
+    env = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHER_PREFIXES)}
+    # Tests share the cores: one thread each, of ranks too.
+    env |= dict.fromkeys((*THREAD_VARIABLES, "GSPMD_THREADS"), "1") | ({"GSPMD_MESH": mesh} if mesh else {})
     done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=timeout)
     assert done.returncode == 0, f"{name} on {ranks} ranks, mesh {mesh}:\n{done.stdout}{done.stderr}"
     return done.stdout

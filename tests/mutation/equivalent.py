@@ -1,6 +1,9 @@
 """Mutants that no law can kill because they are no faults, each (op, mutant) with the reason."""
 
 _BOOLEANS = "true of booleans, whose sum is a disjunction; numbers are claimed already"
+_SQUARE = "both dimensions are whole and of one size: they are never split"
+_ADDED = "the local body adds up what the devices have, whatever the kind says"
+_PLACES = "the bits carry it, where each index stands alone; the new state does not"
 
 EQUIVALENT: dict[tuple[str, str], str] = {
     ("add", "claim linear in (0, 1)"): _BOOLEANS,
@@ -11,10 +14,30 @@ EQUIVALENT: dict[tuple[str, str], str] = {
     (
         "shift_left",
         "claim linear in (0,)",
-    ): "true of integers modulo 2^bits; not claimed, since nobody shifts partial sums",
-    ("reshape", "pass factor 3"): "in the examples only a tensor without elements has a whole factor there",
+    ): "true of integers modulo 2^bits, but nobody shifts partial sums",
+    ("reshape", "pass factor 3"): "the result alone would be split, which a fetch in flat space can do",
     (
         "concatenate",
         "divide the access of operand 2 dim 1",
-    ): "that operand has one element there, which 2 divides: at 0",
+    ): "that operand has one element there, at 0, which 2 divides",
+    ("rng_bit_generator", "lookup factor 0"): _PLACES,
+    ("rng_bit_generator", "lookup factor 1"): _PLACES,
+    ("rng_bit_generator", "lookup factor 2"): _PLACES,
+    ("fft", "swap operand 0 dims 2 and 3"): _SQUARE,
+    ("cholesky", "swap operand 0 dims 2 and 3"): _SQUARE,
+    ("cholesky", "swap result 0 dims 2 and 3"): _SQUARE,
+    ("triangular_solve", "swap operand 0 dims 1 and 2"): _SQUARE,
+    ("solve", "swap operand 0 dims 1 and 2"): _SQUARE,
+    ("qr", "swap result 1 dims 1 and 2"): _SQUARE,
+    ("svd", "swap result 2 dims 1 and 2"): _SQUARE,
+    ("eigh", "swap operand 0 dims 1 and 2"): _SQUARE,
+    ("eigh", "swap result 0 dims 1 and 2"): _SQUARE,
+    ("batch_norm_training", "pass factor 0"): _ADDED,
+    ("batch_norm_training", "pass factor 1"): _ADDED,
+    ("batch_norm_training", "pass factor 2"): _ADDED,
+    ("batch_norm_training", "pass factor 3"): _ADDED,
+    ("batch_norm_grad", "pass factor 0"): _ADDED,
+    ("batch_norm_grad", "pass factor 1"): _ADDED,
+    ("batch_norm_grad", "pass factor 2"): _ADDED,
+    ("next_after", "claim linear in (0,)"): "true within rounding, of which a step is one unit",
 }

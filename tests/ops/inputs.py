@@ -18,12 +18,30 @@ from gspmd.kernels.finite import limits
 
 Array = NDArray[Any]
 
-# Ops whose real operands must be positive.
-POSITIVE = frozenset(("log", "log_plus_one", "power", "rsqrt", "sqrt"))
+# Ops whose real operands must be positive, and which of them above 1.
+POSITIVE = frozenset(
+    ("log", "log_plus_one", "power", "rsqrt", "sqrt", "lgamma", "digamma", "polygamma", "zeta", "acosh")
+)
+ABOVE_ONE = {"acosh": (0,), "zeta": (0,)}
+# Ops on operands between -1 and 1; on whole numbers; on variances.
+WITHIN_ONE = frozenset(("tan", "acos", "asin", "atanh", "erf_inv"))
+WHOLE = {"polygamma": (0,)}
+# Ops that look for infinities.
+INFINITE = frozenset(("is_inf", "is_pos_inf", "is_neg_inf"))
+VARIANCE = {"batch_norm_inference": (4,), "batch_norm_grad": (3,)}
+# Ops on positive definite matrices, and on matrices that are far from singular.
+DEFINITE = frozenset(("cholesky",))
+REGULAR = frozenset(("triangular_solve", "solve", "lu", "qr"))
 # Ops that are about numbers that are not finite.
 NOT_FINITE = frozenset(("is_finite",))
 # The first operand that is an index (and the one after the last).
-INDICES = {"gather": (1, 2), "scatter": (1, 2), "dynamic_slice": (1, 99), "dynamic_update_slice": (2, 99)}
+INDICES = {
+    "gather": (1, 2),
+    "scatter": (1, 2),
+    "dynamic_slice": (1, 99),
+    "dynamic_update_slice": (2, 99),
+    "random_block": (1, 99),
+}
 
 
 def example_inputs(program: Program, seed: int = 0) -> list[Array]:
@@ -47,14 +65,30 @@ def operand_values(rng: np.random.Generator, node: Node, number: int) -> Array:
         return np.array(high if dtype_kind(type_.dtype) == "int" else low, type_.dtype)
     if node.regions and type_.rank == 0 and dtype_kind(type_.dtype) == "int":
         return np.array(seed_scalar(rng), type_.dtype)
-    found = values(rng, type_, positive=name in POSITIVE)
+    found = values(rng, type_, positive=name in POSITIVE or number in VARIANCE.get(name, ()))
+    if number in WHOLE.get(name, ()):
+        return np.ceil(found)
+    if name in INFINITE:
+        return np.where(np.abs(found) > 1, found * found.dtype.type(np.inf), found)
+    if number in ABOVE_ONE.get(name, ()):
+        return found + found.dtype.type(1)
+    if name in DEFINITE or (name in REGULAR and number == 0):
+        return well_conditioned(found, definite=name in DEFINITE)
     if name == "clamp" and number != 1 and dtype_kind(type_.dtype) != "uint":
         bound = np.abs(found) / 2  # the lower bound below the upper, some elements beyond either
         return (-bound if number == 0 else bound).astype(type_.dtype)
     if name in NOT_FINITE:
         found.reshape(-1)[::3] = np.inf
         found.reshape(-1)[1::5] = np.nan
-    return (found / 2).astype(type_.dtype) if name == "tan" else found
+    return (found / 2).astype(type_.dtype) if name in WITHIN_ONE else found
+
+
+def well_conditioned(x: Array, definite: bool) -> Array:
+    """The matrices with a weight on their diagonals, Hermitian and positive definite if asked."""
+    n = x.shape[-1]
+    if definite:
+        x = x @ np.swapaxes(x.conj(), -1, -2)
+    return (x + 3 * np.eye(x.shape[-2], n, dtype=x.dtype)).astype(x.dtype)
 
 
 def seed_scalar(rng: np.random.Generator) -> int:

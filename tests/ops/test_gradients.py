@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from gspmd.frontend.pullback import Pullback
 from gspmd.ir.builder import Builder
 from gspmd.ir.errors import TypeRuleError
 from gspmd.ir.graph import Program, Region, Value
@@ -25,7 +26,11 @@ Array = NDArray[Any]
 
 # Their derivative is not what a difference shows: rounding is transparent to gradients by convention, the sign of a
 # complex number and a reduction by a region have none, control flow is tested where traces are differentiated.
-LEFT_OUT = frozenset(("reduce_precision", "while", "case"))
+LEFT_OUT = frozenset(
+    ("reduce_precision", "while", "case", "next_after", "bitcast_convert")
+    # No gradient, or only in some operands or of some results: test_special, test_linalg, test_normalization.
+    + ("polygamma", "zeta", "geqrf", "householder_product", "svd", "batch_norm_grad")
+)
 STEP = 1e-5
 
 
@@ -39,7 +44,7 @@ class Tape:
         return full(self.builder, 0, type_.dtype, type_.shape)
 
     def region_vjp(self, region: Region, wanted: Sequence[bool]) -> Region:
-        raise AssertionError("no op here has a region with a gradient")
+        return Pullback(Builder(), region).region_vjp(region, wanted)
 
 
 def pullback(program: Program) -> Program | None:
@@ -70,6 +75,8 @@ def smooth(example: str) -> bool:
     if name_of(example) in LEFT_OUT or not node.operands:
         return False
     if (name_of(example) == "reduce" and node.regions) or (name_of(example) == "sign" and "c64" in example):
+        return False
+    if name_of(example) == "eigh" and "c64" in example:  # complex eigenvectors turn freely
         return False
     if name_of(example) == "scatter" and re.search("monoid=(mul|max|min)", example):
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -166,15 +167,28 @@ def splittable(rule: Rule) -> tuple[int, ...]:
     return tuple(f for f, factor in enumerate(rule.factors) if factor.kind != "whole")
 
 
-def explicit(program: Program, split: Split, mesh: Mesh, sums: tuple[int, ...] = (), over: Axes = ()) -> Program | None:
+def explicit(
+    program: Program,
+    split: Split,
+    mesh: Mesh,
+    sums: tuple[int, ...] = (),
+    over: Axes = (),
+    reads: Mapping[tuple[int, int], Axes] = MappingProxyType({}),
+) -> Program | None:
     """The one op of a program with its factors split so, its results reduced; None if a tensor cannot express it.
 
-    Literals before it are operands that are whole on every device. The operands numbered `sums` are unreduced.
+    Literals before it are operands that are whole on every device. The operands numbered `sums` are unreduced. `reads`:
+    the axes of access dimensions, by operand and dimension, that are split otherwise than the positions that read them.
     """
     *literals, node = program.body.nodes
     rule = node_rule(node)
     assert rule is not None
     maps = [tensor_sharding(rule, t, split, mesh) for t in rule.tensors]
+    for (i, d), axes in reads.items():
+        found = maps[i]
+        if found is not None:
+            dims = [DimSharding(axes) if j == d else s for j, s in enumerate(found.dims)]
+            maps[i] = Sharding(mesh, tuple(dims))
     inner = rule.result_factors()
     left = [(f, a) for f, a in split.items() if a and rule.factors[f].kind in ("reduce", "lookup") and f not in inner]
     monoids = {rule.factors[f].monoid for f, _ in left}

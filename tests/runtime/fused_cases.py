@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gspmd.ir.builder import Builder
 from gspmd.ir.attrs import ResultShape
+from gspmd.ir.builder import Builder
 from gspmd.ir.graph import Program, Value
 from gspmd.ir.types import TensorType
 from gspmd.ops.dot import DOT_GENERAL
@@ -15,7 +15,8 @@ from gspmd.ops.literal import full
 from gspmd.ops.reduce import REDUCE
 
 CASES: dict[str, str] = {
-    "masked softmax": """func @f(%x: f32[3, 2, 9, 11], %m: bool[9, 11], %b: f32[11]) -> (f32[3, 2, 9, 11], f32[3, 2, 9]) stage=optimized {
+    "masked softmax": """func @f(%x: f32[3, 2, 9, 11], %m: bool[9, 11], %b: f32[11])
+  -> (f32[3, 2, 9, 11], f32[3, 2, 9]) stage=optimized {
   %low = constant() value=dense<-1e9 : f32[]> : f32[]
   %lows = broadcast_in_dim(%low) shape=[3, 2, 9, 11] dims=[] : f32[3, 2, 9, 11]
   %mm = broadcast_in_dim(%m) shape=[3, 2, 9, 11] dims=[2, 3] : bool[3, 2, 9, 11]
@@ -33,7 +34,8 @@ CASES: dict[str, str] = {
   %l = log(%s) : f32[3, 2, 9]
   %z = add(%l, %top) : f32[3, 2, 9]
   return %y, %z }""",
-    "cross entropy": """func @f(%x: f32[17, 33], %t: i32[17]) -> (f32[], f32[33], f32[17, 33]) stage=optimized {
+    "cross entropy": """func @f(%x: f32[17, 33], %t: i32[17])
+  -> (f32[], f32[33], f32[17, 33]) stage=optimized {
   %i = iota() shape=[17, 33] dtype=i32 dimension=1 : i32[17, 33]
   %tt = broadcast_in_dim(%t) shape=[17, 33] dims=[0] : i32[17, 33]
   %hit = compare(%i, %tt) direction=EQ : bool[17, 33]
@@ -47,7 +49,8 @@ CASES: dict[str, str] = {
   %rr = broadcast_in_dim(%r) shape=[17, 33] dims=[0] : f32[17, 33]
   %u = subtract(%p, %rr) : f32[17, 33]
   return %loss, %g, %u }""",
-    "adam": """func @f(%p: f32[5, 40], %g: f32[5, 40], %m: f32[5, 40], %v: f32[5, 40], %k: f32[]) -> (f32[5, 40], f32[5, 40], f32[5, 40]) stage=optimized {
+    "adam": """func @f(%p: f32[5, 40], %g: f32[5, 40], %m: f32[5, 40], %v: f32[5, 40], %k: f32[])
+  -> (f32[5, 40], f32[5, 40], f32[5, 40]) stage=optimized {
   %b = constant() value=dense<0.9 : f32[]> : f32[]
   %c = constant() value=dense<0.1 : f32[]> : f32[]
   %bb = broadcast_in_dim(%b) shape=[5, 40] dims=[] : f32[5, 40]
@@ -64,7 +67,8 @@ CASES: dict[str, str] = {
   %s2 = multiply(%s, %kk) : f32[5, 40]
   %pn = subtract(%p, %s2) : f32[5, 40]
   return %pn, %mn, %vn }""",
-    "bias, tanh and the gradient's sums": """func @f(%x: f64[6, 5, 16], %b: f64[16]) -> (f64[6, 5, 16], f64[16], f64[]) stage=optimized {
+    "bias, tanh and the gradient's sums": """func @f(%x: f64[6, 5, 16], %b: f64[16])
+  -> (f64[6, 5, 16], f64[16], f64[]) stage=optimized {
   %bb = broadcast_in_dim(%b) shape=[6, 5, 16] dims=[2] : f64[6, 5, 16]
   %a = add(%x, %bb) : f64[6, 5, 16]
   %t = tanh(%a) : f64[6, 5, 16]
@@ -72,14 +76,16 @@ CASES: dict[str, str] = {
   %c = reduce(%u) dims=[0, 1] : f64[16]
   %top = reduce(%u) dims=[0, 1, 2] monoid=max : f64[]
   return %u, %c, %top }""",
-    "columns of floats": """func @f(%x: f32[9, 20]) -> (f32[20], f32[20], f32[20], f32[]) stage=optimized {
+    "columns of floats": """func @f(%x: f32[9, 20])
+  -> (f32[20], f32[20], f32[20], f32[]) stage=optimized {
   %y = negate(%x) : f32[9, 20]
   %a = reduce(%y) dims=[0] monoid=max : f32[20]
   %b = reduce(%y) dims=[0] monoid=min : f32[20]
   %c = reduce(%y) dims=[0] monoid=mul : f32[20]
   %d = reduce(%y) dims=[0, 1] monoid=min : f32[]
   return %a, %b, %c, %d }""",
-    "integers and bools": """func @f(%x: i32[9, 20], %y: i32[9, 20]) -> (bool[9], i32[9], i32[20], i32[9], bool[20], i32[]) stage=optimized {
+    "integers and bools": """func @f(%x: i32[9, 20], %y: i32[9, 20])
+  -> (bool[9], i32[9], i32[20], i32[9], bool[20], i32[]) stage=optimized {
   %z = multiply(%x, %y) : i32[9, 20]
   %less = compare(%z, %y) direction=LT : bool[9, 20]
   %any = reduce(%less) dims=[1] monoid=or : bool[9]
@@ -89,7 +95,14 @@ CASES: dict[str, str] = {
   %all = reduce(%less) dims=[0] monoid=and : bool[20]
   %low = reduce(%z) dims=[0, 1] monoid=min : i32[]
   return %any, %sum, %top, %bits, %all, %low }""",
-    "one loop": """func @f(%x: f32[1, 300], %k: f32[1, 1]) -> (f32[1, 300], f32[]) stage=optimized {
+    "functions in one loop": """func @f(%x: f32[1999]) -> (f32[1999]) stage=optimized {
+  %a = tanh(%x) : f32[1999]
+  %b = exponential(%a) : f32[1999]
+  %c = multiply(%b, %x) : f32[1999]
+  %d = add(%c, %a) : f32[1999]
+  return %d }""",
+    "one loop": """func @f(%x: f32[1, 300], %k: f32[1, 1])
+  -> (f32[1, 300], f32[]) stage=optimized {
   %i = iota() shape=[300] dtype=f32 dimension=0 : f32[300]
   %j = broadcast_in_dim(%i) shape=[1, 300] dims=[1] : f32[1, 300]
   %kk = broadcast_in_dim(%k) shape=[1, 300] dims=[0, 1] : f32[1, 300]

@@ -44,8 +44,8 @@ def arguments(types: list[TensorType]) -> list[np.ndarray]:
     rng = np.random.default_rng(len(types))
     out: list[np.ndarray] = []
     for t in types:
-        kind = dtype_kind(t.dtype)
-        values = rng.standard_normal(t.shape) if kind == "float" else rng.integers(0, 2 if kind == "bool" else 7, t.shape)
+        below = {"float": 0, "bool": 2}.get(dtype_kind(t.dtype), 7)
+        values = rng.integers(0, below, t.shape) if below else rng.standard_normal(t.shape)
         out.append(np.asarray(values).astype(t.dtype))
     return out
 
@@ -86,8 +86,8 @@ def training_step(mesh: Mesh) -> Made:
 @program
 def row_parallel(mesh: Mesh) -> Made:
     def f(x, w, z):
-        y = gspmd.shard(x, mesh, None, "a") @ w
-        return gspmd.shard(y, mesh, "a", None), gspmd.shard(gspmd.shard(z, mesh, ("b", "a"), None).T @ z, mesh, None, "b")
+        y, z = gspmd.shard(x, mesh, None, "a") @ w, gspmd.shard(z, mesh, ("b", "a"), None)
+        return gspmd.shard(y, mesh, "a", None), gspmd.shard(z.T @ z, mesh, None, "b")
 
     return f, [f32(12, 8), f32(8, 6), f32(24, 12)]
 

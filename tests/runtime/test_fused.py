@@ -1,4 +1,4 @@
-"""Fused kernels compute what their regions mean, for every structure, any number of threads, and at the edges of floats."""
+"""Fused kernels compute what their regions mean: for every structure, any number of threads, at the edges of floats."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from gspmd.ops.fused import FusedAttrs
 from gspmd.optimizer.optimize import schedule
 from gspmd.runtime.executor import Executor
 from gspmd.runtime.fusion import run
-from gspmd.runtime.fusion.plan import plan_of
+from gspmd.runtime.fusion.cache import load
+from gspmd.runtime.fusion.codegen import source_of
+from gspmd.runtime.fusion.plan import Plan, plan_of
 from tests.ops.evaluate import evaluate
 from tests.runtime.fused_cases import CASES, random_program
 
@@ -147,7 +149,7 @@ def test_small_groups_are_left_alone_and_loops_are_entered() -> None:
         assert compare(got, meant)
 
 
-@pytest.mark.parametrize("name", ["cross entropy", "one loop", "masked softmax"])
+@pytest.mark.parametrize("name", ["cross entropy", "functions in one loop", "masked softmax"])
 def test_threads_do_not_change_a_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "_LEAST_FOR_THREADS", 1)
     monkeypatch.setattr(run, "_BLOCK", 16)
@@ -182,7 +184,9 @@ def test_reductions_at_the_edges_of_floats(monoid: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("op", ["exponential", "tanh", "log", "logistic", "erf", "sqrt", "rsqrt"])
 def test_functions_are_those_of_the_kernels(op: str) -> None:
-    grid = np.concatenate([EDGES, np.linspace(-110, 110, 5000), np.geomspace(1e-38, 1e38, 5000), np.linspace(-2, 2, 999)])
+    grid = np.concatenate(
+        [EDGES, np.linspace(-110, 110, 5000), np.geomspace(1e-38, 1e38, 5000), np.linspace(-2, 2, 999)]
+    )
     values = grid.astype(np.float32)
     text = f"""func @f(%x: f32[{values.size}]) -> (f32[{values.size}]) stage=optimized {{
   %y = {op}(%x) : f32[{values.size}]
@@ -213,3 +217,25 @@ print(Executor(program).run_shards([[x.reshape(1, 300)], [k.reshape(1, 1)]])[0][
     assert done.returncode == 0, done.stderr
     assert bytes.fromhex(done.stdout.strip()) == expected.tobytes()
     assert {p: p.stat().st_mtime_ns for p in cache.rglob("*.nb*")} == before
+
+
+def test_a_damaged_cache_is_compiled_anew(cache: Path) -> None:
+    text = source_of(plan_of_case("adam"))
+    load(text)
+    for kept in cache.rglob("*.nb*"):
+        kept.write_bytes(b"damaged")
+    load.cache_clear()
+    assert load(text) is not None
+
+
+def plan_of_case(name: str) -> Plan:
+    (node,) = fused(scheduled(parse_program(CASES[name], OPS)).body)
+    assert isinstance(node.attrs, FusedAttrs)
+    return plan_of(node.regions[0], node.attrs)
+
+
+def test_equal_structures_of_other_shapes_are_one_kernel() -> None:
+    text = CASES["adam"]
+    (node,) = fused(scheduled(parse_program(text.replace("5, 40", "3, 80"), OPS)).body)
+    assert isinstance(node.attrs, FusedAttrs)
+    assert source_of(plan_of(node.regions[0], node.attrs)) == source_of(plan_of_case("adam"))

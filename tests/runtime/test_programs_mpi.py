@@ -56,13 +56,5 @@ def test_every_stage_gives_the_same_numbers(name: str, axes: dict[str, int]) -> 
         assert [x.tobytes() for x in again] == [x.tobytes() for x in found], f"{stage}, read back, runs otherwise"
 
 
-def test_propagation_is_idempotent_on_them() -> None:
-    for make in PROGRAMS.values():
-        function, types = make(gspmd.Mesh(MESHES[4][1]))
-        compiled = gspmd.compile(function, *types, until="propagated")
-        types_found = [v.type for n in compiled.stages.last.body.walk() for v in n.results]
-        assert all(t.sharding is not None for t in types_found)
-
-
 def leaves(results: object) -> list[np.ndarray]:
     return [np.asarray(x) for x in flatten(results)[0]]

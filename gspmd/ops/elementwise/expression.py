@@ -69,3 +69,6 @@ class Expression:
 
     def __truediv__(self, other: Expression | complex) -> Expression:
         return self.apply(arithmetic.DIVIDE, self._tensor(other))
+
+    def __mod__(self, other: Expression | complex) -> Expression:
+        return self.apply(arithmetic.REMAINDER, self._tensor(other))

@@ -1,7 +1,7 @@
 """Compiled kernels: source files in the cache directory, compiled by Numba once and loaded from then on.
 
-A file's name is the hash of what it says, of the functions it uses and of Numba's version, so that equal kernels are one
-file for all programs and processes; it is written under another name first and renamed, so that no rank reads half.
+A file's name is the hash of what it says, of the functions it uses and of Numba's version, so that equal kernels are
+one file for all programs and processes; it is written under another name first and renamed, so that no rank reads half.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from pickle import PickleError
 from typing import Any
 
 from gspmd.runtime.environment import cache_dir
@@ -25,6 +26,16 @@ Kernel = Callable[[int, int, int, int, int], None]
 def load(text: str) -> Kernel:
     """The compiled kernel of a source text."""
     path = _written(text)
+    try:
+        return _loaded(path)
+    except (ImportError, EOFError, OSError, LookupError, AttributeError, PickleError):
+        # What Numba kept is damaged or was made by another version of something: compile again.
+        for kept in path.parent.glob(f"__pycache__/{path.stem}.*.nb?"):
+            kept.unlink(missing_ok=True)
+        return _loaded(path)
+
+
+def _loaded(path: Path) -> Kernel:
     spec = importlib.util.spec_from_file_location(f"gspmd_kernel_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module: Any = importlib.util.module_from_spec(spec)

@@ -1,8 +1,9 @@
 """The source text of a kernel, from its plan. Shapes are not in it: one text serves all layers alike.
 
-A kernel is `kernel(lo, hi, block, scratch, table)`: the rows (without outer loops: the elements) to run over, the number
-of the partial results to write, the address of the row buffers, and the address of a table of integers: the length of
-a row, the sizes of the outer loops, then for each array its address and the bytes that it moves by along each loop.
+A kernel is `kernel(lo, hi, block, scratch, table)`: the rows (without outer loops: the elements) to run over, the
+number of the partial results to write, the address of the row buffers, and the address of a table of integers: the
+length of a row, the sizes of the outer loops, then for each array its address and the bytes that it moves by along each
+loop.
 """
 
 from __future__ import annotations
@@ -98,10 +99,9 @@ class _Writer:
     def end_partials(self) -> None:
         for k, out in self.partials():
             if out.kind == "total":
-                name = scalar_name(out.value.type.dtype)
-                self.put(
-                    f"vector(a{k} + block * a{k}s0, 1, {name})[0] = {_finish(out.monoid or '', out.value.type.dtype, f't{k}')}"
-                )
+                dtype = out.value.type.dtype
+                finished = _finish(out.monoid or "", dtype, f"t{k}")
+                self.put(f"vector(a{k} + block * a{k}s0, 1, {scalar_name(dtype)})[0] = {finished}")
 
     def partials(self) -> list[tuple[int, Output]]:
         base = len(self.plan.inputs)
@@ -249,8 +249,10 @@ def _step(monoid: str, dtype: DType, into: str, term: str) -> str:
     """The accumulator with one more term."""
     name = scalar_name(dtype)
     if dtype.kind == "f":
-        if monoid in ("add", "mul"):
-            return f"{'sum_of' if monoid == 'add' else 'product_of'}({into}, {term})"
+        if monoid == "add":
+            return f"sum_of({into}, {term})"
+        if monoid == "mul":  # regrouped, an infinity might meet an underflow
+            return f"{into} * {term}"
         rank = f"{_RANKS[monoid, dtype.itemsize]}({term})"
         return f"{'max' if monoid == 'max' else 'min'}({into}, {rank})"
     if dtype.kind == "b":

@@ -1,9 +1,9 @@
 """What a fused region computes, in the order in which a kernel does it: rows, passes over a row, values after a pass.
 
-A kernel runs over rows. For each row it passes over the elements once, and once more after every reduction along the row
-whose result is used for each element. A value that a later pass needs is kept in a buffer of one row. Reductions along
-the rows, or along everything, collect in partial results that are combined in a fixed order afterwards, so that results
-do not depend on the number of threads.
+A kernel runs over rows. For each row it passes over the elements once, and once more after every reduction along the
+row whose result is used for each element. A value that a later pass needs is kept in a buffer of one row. Reductions
+along the rows, or along everything, collect in partial results that are combined in a fixed order afterwards, so that
+results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from gspmd.ir.graph import Node, Region, Value
 from gspmd.ops.fused import FusedAttrs
 from gspmd.ops.loop_nest import ALONE, Form, Nest, Place, build_nest, ends, form_of
 
-# each: a number for each element; row: a number a row; column: one for each element of a row, from all rows; total: one.
+# each: a number for each element; row: one for each row; column: one for each element of a row, from all rows;
+# total: one.
 Kind = Literal["each", "row", "column", "total"]
 
 

@@ -6,9 +6,11 @@ threads nor of shards in a process changes a bit.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -21,13 +23,14 @@ from gspmd.ops.fused import FusedAttrs
 from gspmd.runtime.environment import threads_per_rank
 from gspmd.runtime.fusion.cache import load
 from gspmd.runtime.fusion.codegen import source_of
-from gspmd.runtime.fusion.plan import Output, Plan, plan_of
+from gspmd.runtime.fusion.plan import Output, plan_of
 
 # Elements below which a second thread costs more than it brings.
 _LEAST_FOR_THREADS = 1 << 16
 # Elements of a block whose partial results are collected, and the most blocks.
 _BLOCK = 1 << 16
 _MOST_BLOCKS = 16
+_VECTORS = 256
 
 
 def fused_runner(node: Node) -> Callable[[Machine, Node, Sequence[Shards]], Sequence[Shards]] | None:
@@ -95,8 +98,10 @@ class FusedCall:
             count = max(1, min(_MOST_BLOCKS, elements // _BLOCK, units))
         else:
             count = max(1, min(threads_per_rank() if elements >= _LEAST_FOR_THREADS else 1, units))
-        cuts = [i * units // count for i in range(count + 1)]
-        return list(zip(cuts, cuts[1:], strict=False))
+        # Elements are dealt out in whole vectors, so that each is computed by the same instructions in any deal.
+        grain = 1 if plan.outer else _VECTORS
+        cuts = [*(i * units // count // grain * grain for i in range(count)), units]
+        return list(pairwise(cuts))
 
     def _table_template(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """The table without addresses: row length, outer sizes, bytes per step of each array along each outer loop."""
@@ -147,3 +152,6 @@ class FusedCall:
 @lru_cache(maxsize=1)
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max(1, threads_per_rank() - 1), "gspmd-kernels")
+
+
+os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork

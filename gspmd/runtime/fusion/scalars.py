@@ -10,17 +10,22 @@ Importing this module imports Numba.
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import numba
 import numpy as np
 from llvmlite import ir
-from numba import carray, njit, types
+from numba import njit, types
 from numba.extending import intrinsic
 
 f32, i32, i64 = np.float32, np.int32, np.int64
 
 
+carray: Any = numba.carray  # pyright: ignore[reportPrivateImportUsage]
+
+
 @intrinsic
-def pointer(typing_context, address):
+def _pointer(typing_context, address):
     """An address as a pointer."""
 
     def build(context, builder, signature, arguments):
@@ -29,7 +34,10 @@ def pointer(typing_context, address):
     return types.voidptr(types.int64), build
 
 
-def _bits(source, target, llvm):
+pointer: Any = _pointer  # called without the typing context
+
+
+def _bits(source, target, llvm) -> Any:
     @intrinsic
     def cast(typing_context, x):
         def build(context, builder, signature, arguments):
@@ -60,12 +68,6 @@ def vector(address, count, dtype):
 def sum_of(a, b):
     """A sum that may be regrouped."""
     return a + b
-
-
-@_regroup
-def product_of(a, b):
-    """A product that may be regrouped."""
-    return a * b
 
 
 @_exact
@@ -163,12 +165,6 @@ def tanh_f32(x):
 
 
 @_contract
-def logistic_f32(x):
-    """The sigmoid 1 / (1 + exp(-x))."""
-    return f32(1) / (f32(1) + exp_f32(-x))
-
-
-@_contract
 def log_f32(x):
     """The natural logarithm: the exponent, and a polynomial in the mantissa on [sqrt(1/2), sqrt(2)]."""
     small = x < f32(1.17549435e-38)
@@ -196,19 +192,14 @@ def log_f32(x):
     return r if x >= f32(0) else f32(np.nan)
 
 
-SINGLE = {"math.exp": "exp_f32", "math.tanh": "tanh_f32", "math.log": "log_f32"}
-
 __all__ = [
-    "SINGLE",
     "exp_f32",
     "log_f32",
-    "logistic_f32",
     "math",
     "maximum",
     "minimum",
     "np",
     "pointer",
-    "product_of",
     "rank_high",
     "rank_high64",
     "rank_low",

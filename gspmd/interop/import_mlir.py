@@ -1,0 +1,110 @@
+"""Reading MLIR through jaxlib's bindings: text, bytecode, and StableHLO's portable artifacts, without importing jax.
+
+A portable artifact is bytecode in a dialect of its own that only StableHLO's deserialiser turns back; the plain parser
+would read it and return that other dialect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from gspmd.ir.errors import ParseError, UsageError
+from gspmd.ir.location import Location
+from gspmd.ir.printer import NO_FILE
+
+_BYTECODE = b"ML\xefR"
+_PORTABLE = b"StableHLO_v"
+# MLIR's name for a text that came from no file.
+TEXT_FILE = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Bindings:
+    """The modules of jaxlib that are used; `dialects` are those that have to be registered, `registry` has the rest."""
+
+    ir: Any
+    stablehlo: Any
+    sdy: Any
+    dialects: tuple[Any, ...]
+    registry: Any
+
+    def context(self) -> Any:
+        """A new context with the dialects that programs are written in; it holds all constants of its modules."""
+        context = self.ir.Context()
+        context.append_dialect_registry(self.registry)
+        for dialect in self.dialects:
+            dialect.register_dialect(context)
+        context.load_all_available_dialects()
+        return context
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A parsed module, the lines of its text (none for bytecode), and the name of its file."""
+
+    module: Any
+    lines: tuple[str, ...]
+    file: str
+
+
+@lru_cache(maxsize=1)
+def bindings() -> Bindings:
+    """The MLIR of jaxlib; raises UsageError, naming the extra to install, if it is not there."""
+    try:
+        names = (
+            "ir",
+            "_mlir_libs._jax_mlir_ext",
+            "dialects.chlo",
+            "dialects.func",
+            "dialects.sdy",
+            "dialects.stablehlo",
+        )
+        modules: list[Any] = [import_module(f"jaxlib.mlir.{name}") for name in names]
+    except ImportError as error:
+        raise UsageError(
+            f"StableHLO is read through jaxlib, which cannot be imported: {error}",
+            fix="pip install gspmd[interop]",
+        ) from None
+    mlir, extension, chlo, _, sdy, stablehlo = modules
+    registry = mlir.DialectRegistry()
+    extension.register_dialects(registry)
+    return Bindings(mlir, stablehlo, sdy, (chlo, sdy, stablehlo), registry)
+
+
+def read_module(source: str | bytes, file: str = "") -> Source:
+    """Parse a module; raises ParseError with MLIR's message and line if it is none."""
+    name = file or NO_FILE
+    if not source.strip():
+        raise ParseError(f"{file or 'the text'} is empty: it holds no program")
+    if isinstance(source, bytes) and not source.startswith(_BYTECODE):
+        try:
+            source = source.decode()
+        except UnicodeDecodeError:
+            raise ParseError(f"{file or 'the program'} is neither MLIR text nor MLIR bytecode") from None
+    b = bindings()
+    portable = isinstance(source, bytes) and _PORTABLE in source[:64]
+    try:
+        if portable:
+            module = b.stablehlo.deserialize_portable_artifact(b.context(), source)
+        else:
+            module = b.ir.Module.parse(source, b.context())
+    except b.ir.MLIRError as error:
+        raise _parse_error(error, name) from None
+    except ValueError as error:
+        raise ParseError(f"{file or 'the artifact'} is no portable artifact that this jaxlib reads: {error}") from None
+    return Source(module, tuple(source.splitlines()) if isinstance(source, str) else (), name)
+
+
+def _parse_error(error: Any, file: str) -> ParseError:
+    """MLIR's first diagnostic, at its line."""
+    found = list(error.error_diagnostics)
+    if not found:
+        return ParseError(str(error))
+    where = found[0].location
+    line = getattr(where, "start_line", None)
+    name = getattr(where, "filename", TEXT_FILE)
+    place = None if line is None else Location(file if name == TEXT_FILE else name, line)
+    return ParseError(str(found[0].message), loc=place)

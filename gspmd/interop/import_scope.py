@@ -1,0 +1,110 @@
+"""Which value of ours stands for which value of MLIR, region by region.
+
+MLIR's loops and branches read the values around them; our regions are closed. A scope that looks up a value from
+outside makes a parameter for it and remembers the value as captured, to be passed in; scalar constants are written
+again inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from gspmd.interop.import_types import Unsupported
+from gspmd.ir.attrs import Dense
+from gspmd.ir.builder import Builder
+from gspmd.ir.graph import Node, Region, Value
+from gspmd.ops.literal import CONSTANT
+
+Bound = Value | tuple["Bound", ...]
+
+
+class Poisoned(Exception):
+    """A value depends on something that could not be imported: said already, and not worth saying again."""
+
+
+class Scope:
+    """One region (or one inlined function) under construction.
+
+    `isolated` regions (those of reductions and sorts) take nothing from outside but constants. `path` is the scope that
+    value names are put under: that of the calls which led here.
+    """
+
+    def __init__(self, builder: Builder, literals: dict[Value, NDArray[Any]], path: str = "") -> None:
+        self.builder = builder
+        self.literals = literals
+        self.path = path
+        self.parent: Scope | None = None
+        self.isolated = False
+        self.captured: dict[Value, Value] = {}
+        self._bound: dict[Any, Bound | None] = {}
+
+    def inside(self, isolated: bool = False) -> Scope:
+        """The scope of a region of an op that stands in this one."""
+        scope = Scope(Builder(self.builder.loc), self.literals, self.path)
+        scope.parent, scope.isolated = self, isolated
+        return scope
+
+    def called(self, path: str) -> Scope:
+        """The scope of a function whose body is put here, in place of a call."""
+        return Scope(self.builder, self.literals, path)
+
+    def bind(self, key: Any, value: Bound | None) -> None:
+        """Let a value of MLIR be one of ours; None poisons it."""
+        self._bound[key] = value
+
+    def find(self, key: Any) -> Bound:
+        """What stands for a value of MLIR; raises Poisoned if nothing can."""
+        found = self._bound.get(key)
+        if found is None:
+            if key in self._bound or self.parent is None:
+                raise Poisoned
+            found = self._bound[key] = self._from_outside(self.parent.find(key))
+        return found
+
+    def _from_outside(self, outer: Bound) -> Bound:
+        if isinstance(outer, tuple):
+            return tuple(self._from_outside(x) for x in outer)
+        if outer in self.captured:
+            return self.captured[outer]
+        literal = self.literals.get(outer)
+        if literal is not None:
+            value = CONSTANT(self.builder, value=Dense(literal))
+            self.literals[value] = literal
+        elif self.isolated:
+            raise Unsupported("the region uses a value from outside it that is no constant")
+        else:
+            value = Value(outer.type.bare, outer.name)
+        self.captured[outer] = value
+        return value
+
+    def captures(self) -> list[Value]:
+        """The values from outside that have to be passed in, constants left out."""
+        return [outer for outer, inner in self.captured.items() if inner not in self.literals]
+
+    def region(self, outers: list[Value], results: list[Value], carried: bool = False) -> Region:
+        """The closed region: its own parameters and one for each of `outers`, which it hands on if `carried`."""
+        passed = [self.captured.get(o) or Value(o.type.bare, o.name) for o in outers]
+        params = (*self.builder.params, *passed)
+        handed = (*results, *passed) if carried else tuple(results)
+        return Region(params, _without_idle_constants(self.builder.nodes, handed), handed)
+
+
+def _without_idle_constants(nodes: Sequence[Node], results: Sequence[Value]) -> tuple[Node, ...]:
+    """The nodes but for constants that nobody reads: inits that became implicit, copies that went into regions."""
+    used = {v for node in nodes for v in node.operands} | set(results)
+    return tuple(n for n in nodes if n.op is not CONSTANT or n.results[0] in used)
+
+
+def one(bound: Bound) -> Value:
+    """A value that is no tuple."""
+    if isinstance(bound, tuple):
+        raise Unsupported("a tuple is used where a tensor is wanted")
+    return bound
+
+
+def leaves(bound: Bound) -> tuple[Value, ...]:
+    """All tensors of a value or nested tuple, in order."""
+    return tuple(v for x in bound for v in leaves(x)) if isinstance(bound, tuple) else (bound,)

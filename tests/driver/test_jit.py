@@ -1,0 +1,77 @@
+"""`@gspmd.jit`: one program for each set of types, keywords, functions within functions, where arguments live."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gspmd
+import gspmd.numpy as gnp
+from gspmd.ir.errors import GspmdError
+
+mesh = gspmd.Mesh({"a": 3})
+
+
+def test_types_are_taken_from_the_arguments() -> None:
+    traced: list[int] = []
+
+    @gspmd.jit
+    def f(x: Any, k: Any) -> Any:
+        traced.append(1)
+        return x * k
+
+    assert f(np.arange(3.0), 2).dtype == np.float32
+    assert np.asarray(f(np.arange(3.0, dtype=np.float32), 5)).tolist() == [0, 5, 10]
+    assert len(traced) == 1
+    assert f(np.arange(3), 2).dtype == np.int32
+    assert f(np.arange(3), 0.5).dtype == np.float32
+    assert f(f(np.arange(3.0), 2), 2).dtype == np.float32
+    assert len(traced) == 3
+    with gspmd.enable_x64():
+        assert f(np.arange(3.0), 2.0).dtype == np.float64
+
+
+def test_keywords_and_defaults() -> None:
+    @gspmd.jit
+    def f(x: Any, scale: Any = 2.0, shift: Any = 1.0) -> Any:
+        return x * scale + shift
+
+    x = np.ones(2, np.float32)
+    assert np.asarray(f(x)).tolist() == [3, 3]
+    assert np.asarray(f(x, shift=0.0, scale=4.0)).tolist() == [4, 4]
+    assert np.asarray(f(scale=3.0, x=x)).tolist() == [4, 4]
+    with pytest.raises((GspmdError, TypeError), match="missing a required argument: 'x'"):
+        f(scale=3.0)
+
+
+def test_a_jitted_function_is_a_function_within_another() -> None:
+    inner = gspmd.jit(lambda x: x + 1.0)
+    outer = gspmd.jit(lambda x: inner(x) * 2.0)
+    assert np.asarray(outer(np.ones(2, np.float32))).tolist() == [4, 4]
+    assert np.asarray(gspmd.jit(gspmd.grad(lambda x: gnp.sum(inner(x) ** 2)))(np.ones(2))).tolist() == [4, 4]
+
+
+def test_a_function_without_annotations_runs_where_its_arguments_live() -> None:
+    f = gspmd.jit(lambda x: gnp.tanh(x) + 1.0)
+    x = np.linspace(0, 1, 7, dtype=np.float32)
+    assert f(x).sharding.mesh.size == 1
+    held = gspmd.shard(x, mesh, "a")
+    assert f(held).sharding == held.sharding
+    assert f(f(held)).sharding == held.sharding
+    assert f(gspmd.shard(x, mesh, None)).sharding.is_replicated
+    assert gspmd.jit(lambda x: x + 1.0)(held).sharding == held.sharding
+    assert np.array_equal(np.asarray(f(held)), np.asarray(f(x)))
+
+
+def test_options() -> None:
+    @gspmd.jit(mesh=mesh, donate=[0])
+    def f(x: Any) -> Any:
+        return x + 1.0
+
+    x = gspmd.shard(np.ones(4, np.float32), mesh, "a")
+    assert np.asarray(f(x)).tolist() == [2] * 4
+    with pytest.raises(GspmdError, match="donated"):
+        np.asarray(x)
+    assert f.compiled_for(gspmd.TensorType("f32", (4,))).mesh == mesh
