@@ -15,6 +15,9 @@ from gspmd.ir.errors import ParseError, UsageError
 from gspmd.ir.location import Location
 from gspmd.ir.printer import NO_FILE
 
+_MODULES = (
+    "ir", "_mlir_libs._jax_mlir_ext", "dialects.chlo", "dialects.func", "dialects.sdy", "dialects.stablehlo",
+)  # fmt: skip
 _BYTECODE = b"ML\xefR"
 _PORTABLE = b"StableHLO_v"
 # MLIR's name for a text that came from no file.

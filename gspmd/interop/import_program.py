@@ -105,11 +105,7 @@ class Importer:
             )
         if "main" in self.functions:
             return "main"
-        private = "sym_visibility"
-        public = [
-            n for n, op in self.functions.items() if private not in op.attributes or _text(op, private) != "private"
-        ]
-        candidates = public or list(self.functions)
+        candidates = [n for n, op in self.functions.items() if not _is_private(op)] or list(self.functions)
         if len(candidates) > 1:
             raise UsageError(
                 f"the module has several functions: {', '.join(candidates)}", fix="say which one with function="
