@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gspmd.array import Array, from_callback, from_shards
     from gspmd.driver.annotate import mesh_split, shard
     from gspmd.driver.compiled import Compiled, compile
+    from gspmd.driver.imports import from_jax, from_stablehlo
     from gspmd.driver.jit import jit
     from gspmd.driver.meshes import default_mesh
     from gspmd.driver.module import Module, trace
@@ -33,6 +34,7 @@ _HOMES = {
     "gspmd.array": "Array from_callback from_shards",
     "gspmd.driver.annotate": "mesh_split shard",
     "gspmd.driver.compiled": "Compiled compile",
+    "gspmd.driver.imports": "from_jax from_stablehlo",
     "gspmd.driver.jit": "jit",
     "gspmd.driver.meshes": "default_mesh",
     "gspmd.driver.module": "Module trace",
@@ -63,7 +65,9 @@ __all__ = [
     "enable_x64",
     "fori_loop",
     "from_callback",
+    "from_jax",
     "from_shards",
+    "from_stablehlo",
     "grad",
     "jit",
     "load",

@@ -18,7 +18,7 @@ from gspmd.cli.terminal import progress
 from gspmd.runtime.abort import fail, install_abort_hook
 from gspmd.runtime.environment import world
 
-_FILE = "a .gspmd text, or model.py:function"
+_FILE = "a .gspmd text, an .mlir file, or model.py:function"
 _SCRIPT = f"{_FILE}, or a script train.py"
 
 
@@ -96,6 +96,9 @@ def _parser() -> argparse.ArgumentParser:
     _run_options(command("run", "run:run_command", "run a program or a script", _SCRIPT))
     compile_ = command("compile", "commands:compile_command", "compile a program to the text that devices run")
     compile_.add_argument("-o", "--output", required=True, metavar="OUT", help="where to write it, - for the terminal")
+    import_ = command("import", "imports:import_command", "turn StableHLO into a .gspmd text", "an .mlir file")
+    import_.add_argument("-o", "--output", required=True, metavar="OUT", help="where to write it, - for the terminal")
+    import_.add_argument("--function", default="", metavar="NAME", help="which function, if it has several")
     opt = command("opt", "commands:opt_command", "print a program at a stage")
     opt.add_argument("--until", default="scheduled", metavar="STAGE", help="the stage, scheduled if left out")
     uses = command("collectives", "commands:collectives_command", "list the collectives that a program issues")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gspmd.driver.meshes import MESH_VARIABLE, parse_mesh_option
 from gspmd.driver.module import Module
 from gspmd.frontend.tree import TreeDef, flatten
 from gspmd.interop.import_jax import import_jax
@@ -36,6 +38,13 @@ def from_stablehlo(source: str | bytes, *, mesh: Mesh | None = None, file: str =
 def is_mlir(path: str) -> bool:
     """Whether a file is named as MLIR files are."""
     return Path(path).suffix in MLIR_SUFFIXES
+
+
+def load_mlir(path: str, data: bytes, function: str = "") -> Module:
+    """The module of an MLIR file's contents, on the mesh of the command line (GSPMD_MESH) if there is one."""
+    given = os.environ.get(MESH_VARIABLE, "")
+    mesh = parse_mesh_option(given) if given else None
+    return from_stablehlo(data, mesh=mesh, file=path, function=function)
 
 
 def from_jax(function: Callable[..., Any], *arguments: Any, **fixed: Any) -> Module:

@@ -22,8 +22,8 @@ _Key = tuple[TreeDef, tuple[TensorType, ...]]
 class Jitted:
     """A function that is traced and compiled at the first call with each new set of argument types.
 
-    The mesh is that of its annotations, or the one given. A function without either runs where its arguments live, and
-    they keep their shardings. Within another traced function it is an ordinary function.
+    The mesh is that of its annotations, or the one given. In a function without annotations arguments that live on a
+    mesh keep their shardings, as if these were annotated. Within another traced function it is an ordinary function.
     """
 
     def __init__(self, function: Callable[..., Any], mesh: Mesh | None, donate: Sequence[int]) -> None:
@@ -60,7 +60,7 @@ class Jitted:
         if found is not None:
             return found
         module = trace(self.function, *tree.unflatten(key[1]))
-        if module.mesh is None and self.mesh is None:
+        if module.mesh is None:
             self._unannotated.add(bare)
             if types != key[1]:
                 return self._compiled_for(arguments)

@@ -1,4 +1,4 @@
-"""Where programs come from: text files, functions in Python files, decorated functions."""
+"""Where programs come from: text files, StableHLO, functions in Python files, decorated functions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from gspmd.driver.imports import is_mlir, load_mlir
 from gspmd.driver.module import Module, trace
 from gspmd.ir.errors import UsageError
 from gspmd.ir.opdef import Array
@@ -31,7 +32,7 @@ def program(*types: Any) -> Callable[[Function], Function]:
 
 
 def load(path: str | Path, inputs: Mapping[str, Array] | None = None) -> Module:
-    """Read a program from a `.gspmd` text file, or trace `model.py:function`.
+    """Read a program from a `.gspmd` text file or an `.mlir` file of StableHLO, or trace `model.py:function`.
 
     The types of a function's arguments are declared by `@gspmd.program`, or are those of `inputs`: by the names of the
     parameters, or in order if the arrays have no names. Raises UsageError if there is no such file or function,
@@ -41,8 +42,10 @@ def load(path: str | Path, inputs: Mapping[str, Array] | None = None) -> Module:
     if name:
         return _load_function(file, name, inputs)
     data = read_bytes(Path(file))
+    if is_mlir(file):
+        return load_mlir(file, data)
     if Path(file).suffix != ".gspmd":
-        raise UsageError(f"cannot tell what {file} holds", fix="give a .gspmd file or model.py:function")
+        raise UsageError(f"cannot tell what {file} holds", fix="give a .gspmd or .mlir file, or model.py:function")
     program = parse_bytes(data, OPS, file)
     verify(program, OPS)
     return Module(program)

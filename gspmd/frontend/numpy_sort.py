@@ -37,7 +37,7 @@ def argsort(x: ArrayLike, axis: int | None = -1, descending: bool = False, stabl
 
 
 def top_k(x: ArrayLike, k: int, axis: int = -1) -> tuple[Tracer, Tracer]:
-    """The k largest elements along an axis, largest first, and their indices: of equal ones the first; NaN is largest."""
+    """The k largest elements along an axis, largest first, and their indices: of equal ones the first."""
     lifted, dim = _line(x, axis)
     if not 0 <= k <= lifted.shape[dim]:
         raise trace_error(f"the {k} largest of {lifted.shape[dim]} elements", rule="top_k.C2")

@@ -24,8 +24,20 @@ from gspmd.ops.indexing import ScatterAttrs
 from gspmd.ops.reduce import CUSTOM, ReduceAttrs
 
 _STAGES = ("annotated", "propagated")
-# Where StableHLO's family of dialects has our op under another name.
-_NAMES = {"erf": "chlo.erf"}
+# Ops that StableHLO has under our names, with attributes and regions as ours or as `stablehlo_text` writes them.
+_PLAIN = frozenset(
+    (
+        *("negate", "add", "subtract", "multiply", "divide", "remainder", "maximum", "minimum", "compare", "select"),
+        *("clamp", "and", "or", "xor", "not", "popcnt", "count_leading_zeros", "shift_left", "shift_right_arithmetic"),
+        *("shift_right_logical", "convert", "reduce_precision", "complex", "real", "imag", "abs", "sign", "ceil"),
+        *("floor", "round_nearest_afz", "round_nearest_even", "is_finite", "cbrt", "cosine", "sine", "tan", "tanh"),
+        *("exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "rsqrt", "sqrt", "power", "atan2"),
+        *("constant", "iota", "broadcast_in_dim", "reshape", "transpose", "dot_general", "slice", "pad", "concatenate"),
+        *("reverse", "dynamic_slice", "dynamic_update_slice", "gather", "while", "optimization_barrier"),
+    )
+)
+# Ops of its companion dialect, which XLA takes as well.
+_CHLO = frozenset(("erf", "erfc", "erf_inv", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh"))
 _COMBINATIONS = {
     "add": "add",
     "mul": "multiply",
@@ -38,10 +50,10 @@ _COMBINATIONS = {
 
 
 def export_stablehlo(program: Program) -> str:
-    """The text of a StableHLO module for a program at stage annotated or propagated.
+    """The text of a StableHLO module for a program at stage annotated or propagated, of ops that `exports` names.
 
     Shardings stand on arguments and results as the program's signature has them. Raises UsageError for a program at a
-    later stage, ShardingError for a sharding that XLA cannot express.
+    later stage or with other ops, ShardingError for a sharding that XLA cannot express.
     """
     if program.stage not in _STAGES:
         raise UsageError(
@@ -106,7 +118,9 @@ class _Writer:
             _SPECIAL.get(node.op.name, _Writer.plain)(self, node)
 
     def plain(self, node: Node) -> None:
-        """An op that StableHLO has as it is, with regions as they are."""
+        """An op that StableHLO has as it is, with regions as they are; UsageError for any other."""
+        if not exports(node.op.name):
+            raise UsageError(f"{node.op.name} cannot be written as StableHLO", rule="export.C1").at(node.loc)
         operands = [self.names[v] for v in node.operands]
         types = tuple(v.type for v in node.operands)
         self.op(_name(node), operands, types, node.results, attributes_of(node.attrs, types), node.regions)
@@ -173,8 +187,13 @@ class _Writer:
         return write
 
 
+def exports(op: str) -> bool:
+    """Whether an op of this name can be written as StableHLO."""
+    return op in _PLAIN or op in _CHLO or op in _SPECIAL
+
+
 def _name(node: Node) -> str:
-    return _NAMES.get(node.op.name, f"stablehlo.{node.op.name}")
+    return f"{'chlo' if node.op.name in _CHLO else 'stablehlo'}.{node.op.name}"
 
 
 def _reduce(writer: _Writer, node: Node) -> None:
@@ -237,9 +256,16 @@ def _constraint(writer: _Writer, node: Node) -> None:
     writer.op("stablehlo.custom_call", (writer.names[x],), (x.type,), node.results, attributes)
 
 
+def _square(writer: _Writer, node: Node) -> None:
+    """A product: CHLO squares no integers."""
+    (x,) = node.operands
+    writer.op("stablehlo.multiply", (writer.names[x],) * 2, (x.type,) * 2, node.results)
+
+
 _SPECIAL: Mapping[str, Callable[[_Writer, Node], None]] = {
     "reduce": _reduce,
     "scatter": _scatter,
     "case": _case,
+    "square": _square,
     "sharding_constraint": _constraint,
 }

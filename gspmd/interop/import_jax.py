@@ -28,7 +28,7 @@ class JaxProgram:
 def import_jax(function: Callable[..., Any], *arguments: Any, **fixed: Any) -> JaxProgram:
     """The program of a JAX function of positional arguments, arrays or `jax.ShapeDtypeStruct`s.
 
-    Keyword arguments are fixed: the program does not take them. Shardings of arguments (`NamedSharding`), of
+    Keyword arguments are fixed: the program does not take them. An `AbstractMesh` needs no devices. Shardings of arguments (`NamedSharding`), of
     `with_sharding_constraint` and of a jitted function's `in_shardings` and `out_shardings` become annotations. Raises
     UsageError if JAX is not there or the program has something that ours cannot say, and whatever JAX raises.
     """
@@ -39,7 +39,8 @@ def import_jax(function: Callable[..., Any], *arguments: Any, **fixed: Any) -> J
     jax: Any = module
     # Arguments that the function does not use stay arguments: the caller passes them all the same.
     called = update_wrapper(partial(function, **fixed), function) if fixed else function
-    lowered = jax.jit(called, keep_unused=True).lower(*arguments)
+    # What other platforms lower to (their libraries' custom calls) is not known here; devices are not needed either.
+    lowered = jax.jit(called, keep_unused=True).trace(*arguments).lower(lowering_platforms=("cpu",))
     text: str = lowered.as_text(debug_info=True)
     program = import_stablehlo(text, file=getattr(function, "__name__", ""))
     nested, _ = jax.tree.unflatten(lowered.in_tree, range(lowered.in_tree.num_leaves))

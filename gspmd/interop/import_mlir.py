@@ -6,6 +6,7 @@ would read it and return that other dialect.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -20,6 +21,7 @@ _MODULES = (
 )  # fmt: skip
 _BYTECODE = b"ML\xefR"
 _PORTABLE = b"StableHLO_v"
+_LINE = re.compile(r'"([^"]*)":(\d+):')
 # MLIR's name for a text that came from no file.
 TEXT_FILE = "-"
 
@@ -41,6 +43,7 @@ class Bindings:
         for dialect in self.dialects:
             dialect.register_dialect(context)
         context.load_all_available_dialects()
+        context.allow_unregistered_dialects = True  # unknown ops are told of together, not one by one by the parser
         return context
 
 
@@ -106,8 +109,6 @@ def _parse_error(error: Any, file: str) -> ParseError:
     found = list(error.error_diagnostics)
     if not found:
         return ParseError(str(error))
-    where = found[0].location
-    line = getattr(where, "start_line", None)
-    name = getattr(where, "filename", TEXT_FILE)
-    place = None if line is None else Location(file if name == TEXT_FILE else name, line)
+    where = _LINE.search(str(found[0].location))
+    place = Location(file if where[1] == TEXT_FILE else where[1], int(where[2])) if where else None
     return ParseError(str(found[0].message), loc=place)

@@ -197,12 +197,10 @@ def _rng(v: Visit) -> tuple[Bound, ...]:
 @lru_cache(maxsize=1)
 def handlers() -> Mapping[str, Handler]:
     """How to read each op without regions, by its name in MLIR."""
-    nothing = Attrs()
-    plain = [name for name, op in OPS.items() if op.attrs is Attrs]
-    table: dict[str, Handler] = {}
-    for dialect in ("stablehlo", "chlo"):
-        table |= {f"{dialect}.{name}": _plain(name, lambda v: nothing) for name in plain}
-    table["chlo.tan"] = table["stablehlo.tan"]
+    nothing, context = Attrs(), bindings().context()
+    names = [f"{dialect}.{op.name}" for dialect in ("stablehlo", "chlo") for op in OPS.values() if op.attrs is Attrs]
+    known = [name for name in names if context.is_registered_operation(name)]
+    table: dict[str, Handler] = {name: _plain(name.partition(".")[2], lambda v: nothing) for name in known}
     table |= {name: _plain(ours or name.partition(".")[2], reader) for name, (ours, reader) in _READERS.items()}
     for name in ("convert", "broadcast_in_dim", "reshape"):
         table[f"stablehlo.{name}"] = _unchanged(table[f"stablehlo.{name}"])

@@ -112,21 +112,28 @@ class Importer:
             )
         return candidates[0]
 
-    def _arguments(self, scope: Scope, op: Any) -> list[Bound]:
+    def _arguments(self, scope: Scope, op: Any) -> list[Bound | None]:
         """Parameters for the arguments of the entry function, with the shardings that they are annotated with."""
         if not len(op.regions[0].blocks):
             raise Unsupported("the function has no body")
         block = op.regions[0].blocks[0]
         attributes = list(op.attributes["arg_attrs"]) if "arg_attrs" in op.attributes else [None] * len(block.arguments)
-        found: list[Bound] = []
+        found: list[Bound | None] = []
         for i, (argument, held) in enumerate(zip(block.arguments, attributes, strict=True)):
-            type_ = nested_type(argument.type)
-            types = flat_types([type_])
-            shardings = self._declared(held, [*types], f"argument {i}")
-            name = self._argument_name(argument.location) or f"arg{i}"
-            values = [scope.builder.param(t.with_sharding(s), name) for t, s in zip(types, shardings, strict=True)]
-            found.append(_nest(type_, iter(values)))
+            try:
+                found.append(self._argument(scope, argument, held, i))
+            except GspmdError as error:
+                self._problem(error, self.places.line_of(argument.location))
+                found.append(None)
         return found
+
+    def _argument(self, scope: Scope, argument: Any, held: Any, number: int) -> Bound:
+        type_ = nested_type(argument.type)
+        types = flat_types([type_])
+        shardings = self._declared(held, types, f"argument {number}")
+        name = self._argument_name(argument.location) or f"arg{number}"
+        values = [scope.builder.param(t.with_sharding(s), name) for t, s in zip(types, shardings, strict=True)]
+        return _nest(type_, iter(values))
 
     def _argument_name(self, location: Any) -> str:
         place = self.places.of(location)
@@ -159,7 +166,7 @@ class Importer:
 
     # -- blocks and ops -------------------------------------------------------------------------------------------
 
-    def block(self, scope: Scope, block: Any, arguments: Sequence[Bound] | None = None) -> list[Bound]:
+    def block(self, scope: Scope, block: Any, arguments: Sequence[Bound | None] | None = None) -> list[Bound]:
         """Import a block into a scope; returns what it hands out. Without arguments it gets parameters."""
         if arguments is None:
             arguments = [

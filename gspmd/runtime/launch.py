@@ -29,6 +29,8 @@ from gspmd.runtime.environment import (
 )
 
 USAGE = 2
+# Says that the numbers of threads in the environment are this module's, and not what the user wants.
+_OWN_THREADS = "GSPMD_OWN_THREADS"
 _GRACE = 5.0
 
 
@@ -110,8 +112,10 @@ def rank_environment(ranks: int, extra: Mapping[str, str] | None = None) -> dict
     """The environment of the ranks: ours, without an outer launcher's, with threads and MPI settings."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHER_PREFIXES)}
     threads = str(threads_per_rank(ranks))
-    for name in THREAD_VARIABLES:
-        env.setdefault(name, threads)
+    ours = set(THREAD_VARIABLES if _OWN_THREADS in env else ()) | {n for n in THREAD_VARIABLES if n not in env}
+    env |= dict.fromkeys(ours, threads)
+    if ours == set(THREAD_VARIABLES):
+        env[_OWN_THREADS] = "1"
     for name, value in mpi_settings(ranks).items():
         env.setdefault(name, value)
     if hasattr(os, "geteuid") and os.geteuid() == 0:

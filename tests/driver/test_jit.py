@@ -61,7 +61,8 @@ def test_a_function_without_annotations_runs_where_its_arguments_live() -> None:
     assert f(held).sharding == held.sharding
     assert f(f(held)).sharding == held.sharding
     assert f(gspmd.shard(x, mesh, None)).sharding.is_replicated
-    assert gspmd.jit(lambda x: x + 1.0)(held).sharding == held.sharding
+    for g in (gspmd.jit(lambda x: x + 1.0), gspmd.jit(mesh=mesh)(lambda x: x + 1.0)):
+        assert g(held).sharding == held.sharding
     assert np.array_equal(np.asarray(f(held)), np.asarray(f(x)))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -18,7 +18,7 @@ from tests.frontend.support import assert_like_jax, run
 RNG = np.random.default_rng(0)
 
 
-def array(*shape: int) -> np.ndarray:
+def array(*shape: int) -> Any:
     """Normal numbers."""
     return RNG.standard_normal(shape).astype(np.float32)
 
@@ -114,10 +114,10 @@ def test_gradients_through_a_small_network() -> None:
 def test_running_sums_and_products() -> None:
     x = array(4, 6)
     x[1, 2] = x[3, 0] = x[3, 4] = 0
+    weights = np.arange(24, dtype=np.float32).reshape(4, 6)
     for mine, theirs in ((gnp.cumsum, jnp.cumsum), (gnp.cumprod, jnp.cumprod)):
         assert_like_jax(run(lambda a, f=mine: f(a, 1), x), theirs(x, 1), terms=6)
         assert_like_jax(run(lambda a, f=mine: f(a), x), theirs(x), terms=24)
-        weights = np.arange(24, dtype=np.float32).reshape(4, 6)
         found = run(grad(lambda a, f=mine: gnp.sum(f(a, 0) * weights)), x)
         assert_like_jax(found, jax.grad(lambda a, f=theirs: jnp.sum(f(a, 0) * weights))(x), terms=6)
 
@@ -129,7 +129,7 @@ def test_running_sums_and_products() -> None:
         ("conv.C2", lambda x: gnp.conv(x, W, order="NHWX")),
         ("conv.C2", lambda x: gnp.conv(x, W, order="NHWC", kernel_order="XYIO")),
         ("conv.C3", lambda x: gnp.conv(x, W, stride=(1, 2, 3))),
-        ("conv.C4", lambda x: gnp.conv(x, W, padding="FULL")),
+        ("conv.C4", lambda x: gnp.conv(x, W, padding=cast(Any, "FULL"))),
         ("conv.C4", lambda x: gnp.conv(x, W, padding=[(1, 1)])),
         ("convolution.C7", lambda x: gnp.conv(x, W[:, :, :3])),
     ],

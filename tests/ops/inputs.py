@@ -26,14 +26,12 @@ ABOVE_ONE = {"acosh": (0,), "zeta": (0,)}
 # Ops on operands between -1 and 1; on whole numbers; on variances.
 WITHIN_ONE = frozenset(("tan", "acos", "asin", "atanh", "erf_inv"))
 WHOLE = {"polygamma": (0,)}
-# Ops that look for infinities.
-INFINITE = frozenset(("is_inf", "is_pos_inf", "is_neg_inf"))
 VARIANCE = {"batch_norm_inference": (4,), "batch_norm_grad": (3,)}
 # Ops on positive definite matrices, and on matrices that are far from singular.
 DEFINITE = frozenset(("cholesky",))
 REGULAR = frozenset(("triangular_solve", "solve", "lu", "qr"))
 # Ops that are about numbers that are not finite.
-NOT_FINITE = frozenset(("is_finite",))
+NOT_FINITE = frozenset(("is_finite", "is_inf", "is_pos_inf", "is_neg_inf"))
 # The first operand that is an index (and the one after the last).
 INDICES = {
     "gather": (1, 2),
@@ -68,8 +66,6 @@ def operand_values(rng: np.random.Generator, node: Node, number: int) -> Array:
     found = values(rng, type_, positive=name in POSITIVE or number in VARIANCE.get(name, ()))
     if number in WHOLE.get(name, ()):
         return np.ceil(found)
-    if name in INFINITE:
-        return np.where(np.abs(found) > 1, found * found.dtype.type(np.inf), found)
     if number in ABOVE_ONE.get(name, ()):
         return found + found.dtype.type(1)
     if name in DEFINITE or (name in REGULAR and number == 0):
@@ -79,6 +75,7 @@ def operand_values(rng: np.random.Generator, node: Node, number: int) -> Array:
         return (-bound if number == 0 else bound).astype(type_.dtype)
     if name in NOT_FINITE:
         found.reshape(-1)[::3] = np.inf
+        found.reshape(-1)[2::3] *= -np.inf
         found.reshape(-1)[1::5] = np.nan
     return (found / 2).astype(type_.dtype) if name in WITHIN_ONE else found
 

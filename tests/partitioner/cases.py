@@ -85,11 +85,14 @@ def summands(array: Array, count: int) -> list[Array]:
         parts_ = [rng.integers(0, 3, array.shape).astype(array.dtype) for _ in range(count - 1)]
     else:
         parts_ = [(array * rng.choice([-1.0, 0.25, 2.0], array.shape)).astype(array.dtype) for _ in range(count - 1)]
-        # What is not finite is so in one summand only.
+        # What is infinite is so in one summand only; what is no number is one infinity less another.
         parts_ = [np.where(np.isfinite(p), p, np.zeros_like(p)) for p in parts_]
+        parts_[0] = np.where(np.isnan(array), np.full_like(array, np.inf), parts_[0])
     rest = array.copy()
     for p in parts_:
         rest = (rest - p).astype(array.dtype)
+    if array.dtype.kind not in "iu":
+        rest = np.where(np.isnan(array), np.full_like(array, -np.inf), rest)
     return [*parts_, rest]
 
 
