@@ -40,7 +40,7 @@ def accept(leaf: Any, type_: TensorType, what: str) -> Array | NumpyArray:
     if is_scalar(leaf) and not type_.shape:
         return _of_number(leaf, type_, what)
     try:
-        array = canonical_array(np.asarray(leaf))
+        array = canonical_array(_native(np.asarray(leaf)))
     except (OverflowError, ValueError) as error:
         raise _mismatch(what, type_, str(error)) from None
     return _matching(array, type_, what)
@@ -50,11 +50,16 @@ def argument_type(leaf: Any) -> Any:
     """What to trace a function with for an argument: the type of NumPy data, all else as it is."""
     if not isinstance(leaf, (np.ndarray, np.generic)):
         return leaf
-    array: NumpyArray = np.asarray(cast("Any", leaf))
+    array = _native(np.asarray(cast("Any", leaf)))
     try:
         return TensorType(canonical(array.dtype), array.shape)
     except ValueError:
         return array  # tracing tells what is wrong with it
+
+
+def _native(array: NumpyArray) -> NumpyArray:
+    """The array in this machine's byte order."""
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def input_label(index: int, name: str) -> str:

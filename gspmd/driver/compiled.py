@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gspmd.array import Array
-from gspmd.driver.module import Module, executor_for, trace
+from gspmd.driver.module import Module, executor_for, needs_none, trace
 from gspmd.driver.pipeline import Stages, run_stages, with_mesh
 from gspmd.driver.reshard import reshard
 from gspmd.driver.watch import CallChecker
@@ -130,6 +130,11 @@ class Compiled:
         return found
 
     def _run(self, arguments: tuple[Any, ...], channel: Channel) -> Any:
+        if not self.stages.last.is_local:
+            raise UsageError(
+                f"the program is compiled up to stage {self.stages.last.stage}, which devices cannot run",
+                fix="leave until= out, or call simulate, which runs it on one device",
+            )
         held = self.module.accept(arguments)
         borrowed = [x for x in held if not isinstance(x, Array)]
         shards = [shards_of(x, t, channel) for x, t in zip(held, self.input_types, strict=True)]
@@ -184,7 +189,7 @@ def compile(
     call may use up: a `gspmd.Array` in them is empty after the call, and its memory is freed at its last use. `until`
     stops at an earlier stage; `verify=False` leaves out the checks after each stage.
     """
-    module = program if isinstance(program, Module) else trace(program, *_types_of(program, types))
+    module = _module_of(program, types)
     meshed = with_mesh(module.program, mesh, devices)
     return Compiled(module, run_stages(meshed, until, verified=verify, progress=progress), donate)
 
@@ -200,10 +205,23 @@ def donated_leaves(module: Module, donate: Sequence[int]) -> tuple[int, ...]:
     return tuple(leaf for i in donate for leaf in range(starts[i], starts[i + 1]))
 
 
+def _module_of(program: Module | Callable[..., Any], types: Sequence[Any]) -> Module:
+    """A module as it is, a function traced; raises UsageError for anything else."""
+    if isinstance(program, Module):
+        if types:
+            raise UsageError(f"a module has its types already, {len(types)} more are given", fix="leave them out")
+        return program
+    if not callable(program):
+        raise UsageError(f"compile takes a module or a function, not {type(program).__name__}")
+    return trace(program, *_types_of(program, types))
+
+
 def _types_of(function: Callable[..., Any], types: Sequence[Any]) -> Sequence[Any]:
     declared: Sequence[Any] | None = getattr(function, "__gspmd_types__", None)
     if types:
         return types
+    if declared is None and needs_none(function):
+        return ()
     if declared is None:
         raise UsageError(
             f"the types of the arguments of {getattr(function, '__name__', 'the function')} are not known",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -118,3 +120,13 @@ def trace(function: Any, *types: Any, **keywords: Any) -> Module:
     positional, named = tree.unflatten([argument_type(x) for x in leaves])
     traced = trace_function(function, *positional, **named)
     return Module(traced.program, traced.in_tree, traced.out_tree)
+
+
+def needs_none(function: Callable[..., Any]) -> bool:
+    """Whether a function can be called without arguments."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return all(p.default is not p.empty or p.kind in variable for p in parameters)

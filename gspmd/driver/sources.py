@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gspmd.driver.imports import is_mlir, load_mlir
-from gspmd.driver.module import Module, trace
+from gspmd.driver.module import Module, needs_none, trace
 from gspmd.ir.errors import UsageError
 from gspmd.ir.opdef import Array
 from gspmd.ir.parser import parse_bytes
@@ -78,6 +78,8 @@ def _load_function(file: str, name: str, inputs: Mapping[str, Array] | None) -> 
         close = get_close_matches(name, names, 3) or names[:5]
         raise UsageError(f"{file} has no function {name!r}", fix=f"it has {', '.join(close) or 'none'}")
     types: tuple[Any, ...] | None = getattr(function, "__gspmd_types__", None)
+    if types is None and needs_none(function):
+        types = ()
     if types is None:
         if inputs is None:
             raise UsageError(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from gspmd.interop import import_annotations, import_chlo, import_control, import_custom, import_ops, import_reduce
 from gspmd.interop.import_locations import Places, argument_name, value_name
 from gspmd.interop.import_mlir import Source
+from gspmd.interop.import_refusal import why_not
 from gspmd.interop.import_scope import Bound, Poisoned, Scope, leaves, one
 from gspmd.interop.import_sharding import Shardings
 from gspmd.interop.import_types import Nested, Unsupported, flat_types, nested_type
@@ -194,7 +195,7 @@ class Importer:
         try:
             handler = self._handlers.get(op.name)
             if handler is None:
-                raise Unsupported(f"the op {op.name} is not known here")
+                raise Unsupported(why_not(op.name))
             results = handler(v)
             rest = v.unread()
             if rest:

@@ -16,6 +16,7 @@ from gspmd.interop.import_types import Unsupported
 from gspmd.ir.dim_sharding import DimSharding
 from gspmd.ir.errors import GspmdError
 from gspmd.ir.hlo_sharding import mesh_of, split_tuple
+from gspmd.ir.hlo_text import parse_hlo
 from gspmd.ir.mesh import Axis, Mesh
 from gspmd.ir.sharding import Sharding
 from gspmd.ir.types import TensorType
@@ -30,7 +31,6 @@ class Shardings:
     """Reads the annotations of one module; `mesh` is the mesh that they are on, None if there is none yet."""
 
     def __init__(self, module: Any, mesh: Mesh | None, devices: int | None) -> None:
-        self.given = mesh is not None
         self.mesh = mesh
         self._meshes: dict[str, Mesh | None] = {}
         operations: list[Any] = [op.operation for op in module.body.operations]
@@ -41,9 +41,8 @@ class Shardings:
         if self.mesh is None and len(named) == 1:
             self.mesh = next(iter(named))
         if self.mesh is None:
-            texts = _hlo_texts(module)
-            if texts:
-                self.mesh = mesh_of(texts, devices)
+            found = mesh_of(_hlo_texts(module), devices)
+            self.mesh = found if found.axes else None
 
     def hlo(self, text: str, types: Sequence[TensorType], opened: Sequence[int] = ()) -> list[Sharding | None]:
         """What XLA's text says of some values: one sharding, or a tuple of them."""
@@ -52,13 +51,16 @@ class Shardings:
             raise Unsupported(f"{text} has {len(texts)} shardings for {len(types)} values")
         return [self._one_hlo(t, type_, opened) for t, type_ in zip(texts, types, strict=True)]
 
-    def _one_hlo(self, text: str, type_: TensorType, opened: Sequence[int]) -> Sharding:
-        mesh = self.mesh if self.mesh is not None else Mesh({})
-        found = Sharding.from_hlo(text, mesh, type_.rank)
-        if found.manual:
+    def _one_hlo(self, text: str, type_: TensorType, opened: Sequence[int]) -> Sharding | None:
+        parsed = parse_hlo(text)
+        kind = parsed.kind
+        if kind == "manual" or "manual" in parsed.subgroups:
             raise Unsupported(f"the sharding {text} is manual: regions of per-device code cannot be imported")
-        if found.unreduced:
+        if kind == "unreduced" or "unreduced" in parsed.subgroups:
             raise Unsupported(f"the sharding {text} is unreduced: no value of an annotated program is")
+        if self.mesh is None:
+            return None  # one device: there is nothing to say
+        found = Sharding.from_hlo(text, self.mesh, type_.rank)
         return with_open(found, opened) if opened else found
 
     def sdy(self, attribute: Any, type_: TensorType) -> Sharding | None:

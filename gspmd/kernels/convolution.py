@@ -1,7 +1,7 @@
 """Convolution through BLAS: the windows become the rows of a matrix (im2col), block by block.
 
 Whatever the dimension numbers, the work is done on `x[batch, space.., group, in]` and `w[group, taps.., in, out]`. A
-block of rows is a copy of a strided view, small enough to stay in the cache until it is multiplied. Depth-wise
+block of the matrix is a copy of a strided view, small enough to stay in the cache until it is multiplied. Depth-wise
 convolutions, whose matrices would be vectors, sum their taps element-wise instead.
 """
 
@@ -21,6 +21,8 @@ from gspmd.kernels.window import Side, spaced, tap
 
 # Elements of the matrix that is built at a time.
 _BLOCK = 1 << 18
+# With fewer rows a block is a part of the depth instead: thin matrices are slow.
+_MANY_ROWS = 1024
 # Element-wise sums of taps beat matrices of one column up to so many taps.
 _FEW_TAPS = 128
 
@@ -53,12 +55,14 @@ def convolution(
     ones; the result's batch, feature, spatial ones.
     """
     lhs, rhs, out = specs
+    around: list[Side] = [_Plain()] * x.ndim
+    for d, side in zip(lhs[2:], sides, strict=True):
+        around[d] = side
+    x = spaced(x, around, np.zeros((), x.dtype))
     x = _grouped_rows(x.transpose([lhs[0], *lhs[2:], lhs[1]]), feature_groups, batch_groups)
     w = _grouped_taps(w.transpose([*rhs[2:], rhs[1], rhs[0]]), feature_groups * batch_groups)
     turned = tuple(1 + i for i, s in enumerate(sides) if s.reversed)
-    w = np.flip(w, turned) if turned else w
-    x = spaced(x, [_Plain(), *sides, _Plain(), _Plain()], np.zeros((), x.dtype))
-    y = _multiply(x, w, sides, dtype)
+    y = _multiply(x, np.flip(w, turned) if turned else w, sides, dtype)
     y = y.reshape([*y.shape[:-2], y.shape[-2] * y.shape[-1]])
     order = [0] * y.ndim
     for place, d in zip((out[0], *out[2:], out[1]), range(y.ndim), strict=True):
@@ -93,28 +97,57 @@ def _multiply(x: Array, w: Array, sides: Sequence[Side], dtype: DType) -> Array:
         return np.zeros(shape, dtype)
     if groups > 1 and features == 1 and prod(taps) <= _FEW_TAPS:
         return _depthwise(x, w, sides, dtype)
-    if prod(taps) == 1 and all(s.stride == 1 for s in sides):
-        return _product(x, w[(slice(None), *(0,) * len(taps))], dtype)
-    y = np.empty(shape, dtype)
-    depth = prod(taps) * features
-    kernel = w.reshape([groups, depth, outs])
-    view = _windows(x, counts, sides)
-    for rows in _blocks(shape[:1] + counts, groups * depth):
-        part = view[rows]
-        head = part.shape[: 1 + len(counts)]
-        y[rows] = _product(part.reshape([*head, groups, depth]), kernel, dtype)
-    return y
+    return _by_matrices(_windows(x, counts, sides), w, dtype)
 
 
-def _product(rows: Array, kernel: Array, dtype: DType) -> Array:
-    """`[.., group, in] x [group, in, out] -> [.., group, out]`."""
-    *head, groups, depth = rows.shape
-    flat = rows.reshape([prod(head), groups, depth])
+def _by_matrices(view: Array, w: Array, dtype: DType) -> Array:
+    """Windows `[batch, space.., group, taps.., in]` times a kernel, as products of matrices of copied blocks.
+
+    A block is copied in the order of its memory, so that what lies together stays together; rows and columns of the
+    matrix follow from that.
+    """
+    groups, outs, rank = w.shape[0], w.shape[-1], w.ndim - 3
+    rows = sorted(range(rank + 1), key=lambda d: -view.strides[d])
+    depth = sorted(range(rank + 2, view.ndim), key=lambda d: -view.strides[d])
+    heads, depths = [view.shape[d] for d in rows], [view.shape[d] for d in depth]
+    columns_first = _innermost(view, rows) < _innermost(view, depth)
+    order = [rank + 1, *depth, *rows] if columns_first else [rank + 1, *rows, *depth]
+    view = view.transpose(order)
+    kernel = w.transpose([0, *(d - rank - 1 for d in depth), rank + 2])
+    compute = dot.compute_dtype(view.dtype, w.dtype, dtype)
+    y = np.empty([groups, *heads, outs], dtype)
+    by_rows = prod(heads) >= _MANY_ROWS
+    total: Array | None = None
+    for block in _blocks(heads, prod(depths)) if by_rows else _blocks(depths, prod(heads)):
+        other = () if by_rows != columns_first else (slice(None),) * (len(depth) if by_rows else len(rows))
+        part = view[(slice(None), *other, *block)]
+        taken = kernel if by_rows else kernel[(slice(None), *block)]
+        got = _product(part, taken.reshape([groups, -1, outs]), columns_first, compute)
+        if by_rows:
+            place = y[(slice(None), *block)]
+            place[...] = dot.finished(got, dtype).reshape(place.shape)
+        else:
+            total = got if total is None else total + got
+    if total is not None:
+        y = dot.finished(total, dtype).reshape(y.shape)
+    back = np.argsort([*rows, rank + 1])
+    return np.moveaxis(y, 0, -2).transpose([*back, rank + 2])
+
+
+def _innermost(view: Array, dims: Sequence[int]) -> tuple[int, int]:
+    """How far apart neighbours along the innermost of some dimensions lie, and (less is better) how few there are."""
+    return min(((view.strides[d], -view.shape[d]) for d in dims if view.shape[d] > 1), default=(1 << 60, 0))
+
+
+def _product(part: Array, kernel: Array, columns_first: bool, dtype: DType) -> Array:
+    """`[group, rows.., depth..] x [group, depth, out] -> [group, rows, out]`; the matrices may be transposed."""
+    groups, depth, _ = kernel.shape
+    count = part.size // (groups * depth)
+    matrix = part.reshape([groups, depth, count] if columns_first else [groups, count, depth])
+    inner = 1 if columns_first else 2
     if groups == 1:
-        y = dot.dot_general(flat[:, 0], kernel[0], ((), ()), ((1,), (0,)), dtype)
-        return y.reshape([*head, 1, kernel.shape[-1]])
-    y = dot.dot_general(flat, kernel, ((1,), (0,)), ((2,), (1,)), dtype)
-    return np.moveaxis(y, 0, 1).reshape([*head, groups, kernel.shape[-1]])
+        return dot.dot_general(matrix[0], kernel[0], ((), ()), ((inner - 1,), (0,)), dtype)[None]
+    return dot.dot_general(matrix, kernel, ((0,), (0,)), ((inner,), (1,)), dtype)
 
 
 def _windows(x: Array, counts: Sequence[int], sides: Sequence[Side]) -> Array:
@@ -127,16 +160,15 @@ def _windows(x: Array, counts: Sequence[int], sides: Sequence[Side]) -> Array:
     return cast(Array, cast(Any, as_strided)(x, shape, strides, writeable=False))
 
 
-def _blocks(rows: Sequence[int], width: int) -> Iterator[tuple[slice, ...]]:
-    """Slices of the leading dimensions such that each block of rows has about as many elements as fit the cache."""
-    room = max(_BLOCK // max(width * prod(rows[1:]), 1), 1)
-    inner = [slice(None)]
-    if room == 1 and len(rows) > 1:
-        lines = max(_BLOCK // max(width * prod(rows[2:]), 1), 1)
-        inner = [slice(a, a + lines) for a in range(0, rows[1], lines)]
-    for a in range(0, rows[0], room):
-        for b in inner:
-            yield (slice(a, a + room), b) if len(rows) > 1 else (slice(a, a + room),)
+def _blocks(sizes: Sequence[int], width: int) -> Iterator[tuple[slice, ...]]:
+    """Slices of the leading dimensions such that a block, `width` times its elements, fits the cache if possible."""
+    at = 0
+    while at + 1 < len(sizes) and width * prod(sizes[at + 1 :]) > _BLOCK:
+        at += 1
+    room = max(_BLOCK // max(width * prod(sizes[at + 1 :]), 1), 1)
+    for index in np.ndindex(*sizes[:at]):
+        for a in range(0, sizes[at], room):
+            yield (*(slice(i, i + 1) for i in index), slice(a, a + room))
 
 
 def _depthwise(x: Array, w: Array, sides: Sequence[Side], dtype: DType) -> Array:

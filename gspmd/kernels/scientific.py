@@ -46,7 +46,12 @@ bessel_i0e = _special("i0e")
 bessel_i1e = _special("i1e")
 erf_inv = _special("erfinv")
 erfc = _special("erfc")
-lgamma = _special("gammaln")
+
+
+@_in_double
+def lgamma(x: Array) -> Array:
+    """The logarithm of the gamma function's magnitude; infinite at both ends and at the poles."""
+    return np.where(np.isneginf(x), np.inf, scipy_module("special").gammaln(x))
 
 
 @_in_double
@@ -92,7 +97,7 @@ def polygamma(n: Array, x: Array) -> Array:
 def next_after(x: Array, y: Array) -> Array:
     """The next float from x towards y; y itself where they are equal."""
     with np.errstate(all="ignore"):
-        if x.dtype.kind == "f":
+        if x.dtype.kind == "f" and x.dtype.itemsize > 2:  # NumPy's halves lose the sign of zero
             return np.asarray(np.nextafter(x, y))
         unit = np.array(1, signed_bits(x).dtype)
         bits = signed_bits(np.ascontiguousarray(x).reshape(x.shape))

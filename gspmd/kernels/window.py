@@ -7,6 +7,7 @@ window, never over elements; sums and extremes are taken dimension by dimension,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
@@ -122,12 +123,19 @@ Binary = Callable[[Array, Array], Array]
 
 
 def select_and_scatter(
-    x: Array, source: Array, sides: Sequence[Side], select: Binary, scatter: Binary, start: Any, eligible: Array | None
+    x: Array,
+    source: Array,
+    sides: Sequence[Side],
+    select: Binary,
+    scatter: Binary,
+    start: Any,
+    eligible: Array | None,
+    neutral: Array | None = None,
 ) -> Array:
     """An array like `x` that holds `start`, and at the element that each window selects the window's source, scattered.
 
     `select(a, b)` tells where a, met earlier in row-major order, is kept and not b. Padding is never selected, nor are
-    elements that are not `eligible`.
+    elements that are not `eligible`. Scattering `neutral` is known to change nothing.
     """
     padded = spaced(x, sides, np.zeros((), x.dtype))
     if eligible is None and padded is not x and any(s.low > 0 or s.high > 0 for s in sides):
@@ -137,25 +145,29 @@ def select_and_scatter(
     out = np.full(padded.shape, start, source.dtype)
     for t, index in enumerate(np.ndindex(*(s.size for s in sides))):
         place = tap(out, sides, index)
-        np.copyto(place, scatter(place, source), where=chosen == t)
+        if neutral is None:
+            np.copyto(place, scatter(place, source), where=chosen == t)
+        else:
+            place[...] = scatter(place, np.where(chosen == t, source, neutral))
     return _unspaced(out, sides, start)
 
 
 def _chosen(x: Array, valid: Array | None, sides: Sequence[Side], select: Binary) -> Array:
     """The number of the tap that each window selects; -1 for none."""
     best = chosen = None
+    count = prod(s.size for s in sides)
     for t, index in enumerate(np.ndindex(*(s.size for s in sides))):
         value = tap(x, sides, index)
         if best is None or chosen is None:
-            best, chosen = value.copy(), np.zeros(value.shape, np.int32)
+            best, chosen = value.copy(), np.zeros(value.shape, np.int32 if count > 127 else np.int8)
             if valid is not None:
                 chosen -= ~tap(valid, sides, index)
             continue
         better = ~select(best, value)
         if valid is not None:
             better = (better | (chosen < 0)) & tap(valid, sides, index)
-        np.copyto(best, value, where=better)
-        chosen[better] = t
+        best = np.where(better, value, best)
+        chosen = np.where(better, chosen.dtype.type(t), chosen)
     assert chosen is not None
     return chosen
 

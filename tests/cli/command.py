@@ -42,6 +42,10 @@ def anywhere(x):
     return gspmd.shard(x, place, "data") * 2.0
 
 
+def alone():
+    return gspmd.shard(gnp.arange(6), mesh, "data") * 2
+
+
 def untyped(x, w):
     return x @ gspmd.shard(w, mesh, "data", None)
 

@@ -95,6 +95,10 @@ def test_ranks_run_a_script_with_its_own_options(folder: Path) -> None:
     assert "check: compared 2 arrays with one device" in outcome.err
 
 
+def test_a_function_without_arguments_needs_nothing(folder: Path) -> None:
+    assert forked(folder, "run", "model.py:alone").out == "out: int32[6]\n[ 0  2  4  6  8 10]\n"
+
+
 def test_the_mesh_option_reaches_the_users_file(folder: Path) -> None:
     for mesh, parts in (("data=3", 3), ("data=2,rest=2", 2)):
         outcome = forked(folder, "opt", "model.py:anywhere", "--mesh", mesh, "--until", "local")

@@ -82,6 +82,12 @@ def test_other_arguments_are_refused(compiled: gspmd.Compiled, argument: Any, me
             call(argument)
 
 
+def test_memory_order_does_not_matter(compiled: gspmd.Compiled) -> None:
+    for given in (X.astype(">f4"), X.astype(">f8"), np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2]):
+        assert np.array_equal(np.asarray(compiled(given)), 2 * X)
+        assert np.array_equal(np.asarray(gspmd.jit(double)(given)), 2 * X)
+
+
 def test_python_numbers_take_the_dtype_of_their_input() -> None:
     c = gspmd.compile(lambda x, n: (x, n), gspmd.TensorType("bf16", ()), gspmd.TensorType("i8", ()))
     x, n = c(1.5, True)

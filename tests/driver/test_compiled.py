@@ -83,6 +83,19 @@ def test_mesh_and_devices() -> None:
         gspmd.compile(lambda x: gspmd.shard(gspmd.shard(x, mesh, "data"), gspmd.Mesh({"x": 2}), "x"), one)
 
 
+def test_what_compile_takes() -> None:
+    one = gspmd.TensorType("f32", (3,))
+    assert np.asarray(gspmd.compile(lambda: gnp.ones((3,)))()).tolist() == [1, 1, 1]
+    with pytest.raises(UsageError, match="a module or a function, not int"):
+        gspmd.compile(3)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(UsageError, match="a module has its types already"):
+        gspmd.compile(gspmd.trace(lambda x: x, one), one)
+    early = gspmd.compile(lambda x: gspmd.shard(x, mesh, "data") * 2, one, until="explicit")
+    with pytest.raises(UsageError, match="up to stage explicit, which devices cannot run"):
+        early(np.ones(3))
+    assert early.simulate(np.ones(3)).tolist() == [2, 2, 2]
+
+
 def test_the_mesh_of_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GSPMD_MESH", raising=False)
     assert gspmd.default_mesh(data=-1, model=1).text() == "[data=1, model=1]"

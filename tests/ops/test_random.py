@@ -45,7 +45,8 @@ def test_bits_are_xlas(algorithm: str, state: str) -> None:
     text = f"func.func public @main(%x: {s}) -> ({given}) {{ {' '.join(body)} return {returned} : {given} }}"
     theirs = run_text(text, [initial])
     for i, (shape, dtype) in enumerate(cases):
-        example = f"rng_bit_generator(u64[{len(initial)}]) shape={list(shape)} dtype={dtype.replace('ui', 'u')} algorithm={algorithm}"
+        form = f"shape={list(shape)} dtype={dtype.replace('ui', 'u')} algorithm={algorithm}"
+        example = f"rng_bit_generator(u64[{len(initial)}]) {form}"
         mine = evaluate(parse(example), initial)
         assert (mine[0] == theirs[2 * i]).all(), example
         assert mine[1].shape == shape and (mine[1] == theirs[2 * i + 1]).all(), example

@@ -64,10 +64,10 @@ def test_linear_operands_are_linear(example: str) -> None:
             continue
         total = [f + s if i in group else f for i, (f, s) in enumerate(zip(first, second, strict=True))]
         total = [t.astype(f.dtype) for t, f in zip(total, first, strict=True)]
-        (whole,), (one,), (two,) = (evaluate(program, *xs) for xs in (total, first, second))
-        scale = np.complex128 if whole.dtype.kind == "c" else np.float64
-        one, two = one.astype(scale), two.astype(scale)
-        size = np.abs(one) + np.abs(two) + sum(np.abs(wide[i]).max(initial=0) for i in group)
         coarse = max((first[i].dtype for i in group), key=epsilon)
-        verdict = compare(whole, (one + two).astype(whole.dtype), size, 16, scale_dtype=coarse)
-        assert verdict.ok, f"operands {group}: {verdict.message}"
+        for whole, one, two in zip(*(evaluate(program, *xs) for xs in (total, first, second)), strict=True):
+            scale = np.complex128 if whole.dtype.kind == "c" else np.float64
+            one, two = one.astype(scale), two.astype(scale)
+            size = np.abs(one) + np.abs(two) + sum(np.abs(wide[i]).max(initial=0) for i in group)
+            verdict = compare(whole, (one + two).astype(whole.dtype), size, 16, scale_dtype=coarse)
+            assert verdict.ok, f"operands {group}: {verdict.message}"

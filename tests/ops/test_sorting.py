@@ -95,10 +95,13 @@ def test_sort_is_pythons_stable_sort(kind: str, length: int) -> None:
     x = rng.integers(-3, 4, length).astype(np.float32)
     y = rng.integers(0, 3, length).astype(np.int32)
     less = PYTHON[kind]
-    rows = list(zip(x, y, strict=True))
-    order = cmp_to_key(lambda p, q: -1 if less(p[0], q[0], p[1], q[1]) else int(less(q[0], p[0], q[1], p[1])))
+    rows: list[Any] = list(zip(x, y, strict=True))
+
+    def order(p: Any, q: Any) -> int:
+        return -1 if less(p[0], q[0], p[1], q[1]) else int(less(q[0], p[0], q[1], p[1]))
+
     a, b = sorted_by(kind, x, y)
-    assert list(zip(a, b, strict=True)) == sorted(rows, key=order)
+    assert list(zip(a, b, strict=True)) == sorted(rows, key=cmp_to_key(order))
 
 
 def test_a_network_sorts_along_any_dimension() -> None:

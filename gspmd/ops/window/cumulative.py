@@ -170,7 +170,7 @@ CUMULATIVE_REDUCE = OpDef(
         "cumulative_reduce(bf16[9]) dim=0 monoid=add",
         "cumulative_reduce(f64[5, 4]) dim=0 monoid=mul",
         "cumulative_reduce(f32[6, 5]) dim=1 monoid=max reverse=true",
-        "cumulative_reduce(f32[8]) dim=0 monoid=min",
+        "cumulative_reduce(f32[8]) dim=0 monoid=min reverse=true",
         "cumulative_reduce(i8[4, 6]) dim=1 monoid=min reverse=true",
         "cumulative_reduce(i32[7]) dim=0 monoid=xor",
         "cumulative_reduce(bool[5, 4]) dim=0 monoid=add",

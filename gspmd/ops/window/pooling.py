@@ -108,17 +108,16 @@ def _select_and_scatter_vjp(
     gradient: Gradient, node: Node, cotangents: Sequence[Value | None]
 ) -> Sequence[Value | None]:
     """Each source gets the cotangent of the element that its window selects; which one that is does not change."""
-    (ct,), attrs, b = cotangents, node.attrs, gradient.builder
+    (ct,), (x, *others), attrs, b = cotangents, node.operands, node.attrs, gradient.builder
     assert isinstance(attrs, SelectAndScatterAttrs)
     if ct is None or not differentiable(ct.type):
         return (None,) * len(node.operands)
-    if attrs.scatter != "add" or len(node.operands) > 2:
+    if attrs.scatter != "add" or len(others) > 1:
         raise TypeRuleError(
             "select_and_scatter has a gradient only if it adds what all elements may select",
             rule="select_and_scatter.D1",
             loc=node.loc,
         )
-    x = node.operands[0]
     worst = monoids.identity("max" if attrs.select in ("GE", "GT") else "min", x.type.dtype)
     inits = (scalar(b, worst, x.type.dtype), scalar(b, 0, ct.type.dtype))
     region = _selector(b, x.type.with_shape(()).bare, attrs.select)

@@ -131,7 +131,7 @@ def select_and_scatter_kernel(
     start = kernels.around(attrs.scatter, wide.dtype)
     with np.errstate(all="ignore"):
         out = kernels.select_and_scatter(
-            widened(x), wide, attrs.window, _SELECT[attrs.select], monoids.ufunc(attrs.scatter), start, eligible
+            widened(x), wide, attrs.window, _SELECT[attrs.select], monoids.ufunc(attrs.scatter), start, eligible, start
         )
     return out.astype(x.dtype, copy=False)
 

@@ -1,0 +1,130 @@
+"""Annotations in all their forms: XLA's strings, Shardy's attributes and ops."""
+
+from __future__ import annotations
+
+import pytest
+
+from gspmd.interop.import_stablehlo import import_stablehlo
+from gspmd.ir.errors import ShardingError, UsageError
+from gspmd.ir.graph import Program
+from gspmd.ir.mesh import Mesh
+from gspmd.ir.verify import verify
+from gspmd.ops import OPS
+
+T = "tensor<8x8xf32>"
+MESH = 'sdy.mesh @mesh = <["a"=2, "b"=4]>\n'
+
+
+def program(body: str, argument: str = "", result: str = "", before: str = MESH, mesh: Mesh | None = None) -> Program:
+    text = f"{before}func.func @main(%x: {T} {argument}) -> ({T} {result}) {{\n{body}\n}}\n"
+    found = import_stablehlo(text, mesh=mesh)
+    verify(found, OPS)
+    return found
+
+
+def shardings(found: Program) -> list[str]:
+    """Those of the annotated results of ops."""
+    values = [v for n in found.body.nodes for v in n.results]
+    return [v.type.sharding.text() for v in values if v.type.sharding is not None]
+
+
+SDY = [
+    ('<@mesh, [{"a"}, {}]>', "[a, _]"),
+    ('<@mesh, [{"b", "a"}, {?}]>', "[b+a, _?]"),
+    ('<@mesh, [{"a", ?}, {"b":(2)2}]>', "[a?, b:(2)2]"),
+    ('<@mesh, [{?}, {}], replicated={"b"}>', "[_?, _]^(b)"),
+    ('<@mesh, [{"b":(1)2}, {"a"}], replicated={"b":(2)2}>', "[b:(1)2, a]^(b:(2)2)"),
+]
+
+
+@pytest.mark.parametrize(("attribute", "wanted"), SDY)
+def test_shardings_of_shardy(attribute: str, wanted: str) -> None:
+    held = f"{{sdy.sharding = #sdy.sharding{attribute}}}"
+    found = program(f"return %x : {T}", held)
+    assert found.inputs[0].sharding is not None and found.inputs[0].sharding.text() == wanted
+    assert found.mesh == Mesh({"a": 2, "b": 4})
+    assert shardings(program(f"return %x : {T}", "", held)) == [wanted]
+    for op in ("sharding_constraint", "reshard"):
+        assert shardings(program(f"%0 = sdy.{op} %x {attribute} : {T}\nreturn %0 : {T}")) == [wanted]
+    per_value = f"{{sdy.sharding = #sdy.sharding_per_value<[{attribute}]>}}"
+    assert shardings(program(f"%0 = stablehlo.tanh %x {per_value} : {T}\nreturn %0 : {T}")) == [wanted]
+
+
+HLO = [
+    ("{devices=[2,4]<=[8]}", "[a, b]"),
+    ("{devices=[4,1,2]<=[2,4]T(1,0) last_tile_dim_replicate}", "[b, _]"),
+    ("{replicated}", "[_, _]"),
+    ("{devices=[1,8]0,1,2,3,4,5,6,7}", "[_, a+b]"),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), HLO)
+def test_shardings_of_xla(text: str, wanted: str) -> None:
+    mesh = Mesh({"a": 2, "b": 4})
+    held = f'{{mhlo.sharding = "{text}"}}'
+    found = program(f"return %x : {T}", held, "", "", mesh)
+    assert found.inputs[0].sharding is not None and found.inputs[0].sharding.text() == wanted
+    assert shardings(program(f"return %x : {T}", "", held, "", mesh)) == [wanted]
+    assert shardings(program(f"%0 = stablehlo.tanh %x {held} : {T}\nreturn %0 : {T}", "", "", "", mesh)) == [wanted]
+    call = f'stablehlo.custom_call @Sharding(%x) {{mhlo.sharding = "{text}", backend_config = "unspecified_dims=[0]"}}'
+    opened = shardings(program(f"%0 = {call} : ({T}) -> {T}\nreturn %0 : {T}", "", "", "", mesh))
+    assert opened == [wanted.replace(",", "?,", 1)]
+
+
+def test_the_mesh_of_xlas_strings_is_their_refinement() -> None:
+    held = '{mhlo.sharding = "{devices=[2,1,4]<=[8] last_tile_dim_replicate}"}'
+    body = f"%0 = stablehlo.tanh %x {held} : {T}\nreturn %0 : {T}"
+    found = program(body, '{mhlo.sharding = "{devices=[4,2]<=[8]}"}', "", "")
+    assert found.mesh == Mesh({"a0": 2, "a1": 2, "a2": 2})
+
+
+def test_a_device_order_is_kept() -> None:
+    mesh = 'sdy.mesh @mesh = <["a"=4], device_ids=[0, 2, 1, 3]>\n'
+    found = program(f"return %x : {T}", '{sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}', "", mesh)
+    assert found.mesh is not None and found.mesh.device_order == (0, 2, 1, 3)
+
+
+def test_named_computations_and_meshes_without_axes() -> None:
+    body = f"""%0 = sdy.named_computation<"f">(%x) in_shardings=[<@mesh, [{{"a"}}, {{}}]>]
+          out_shardings=[<@mesh, [{{}}, {{"b"}}]>] (%y: {T}) {{
+            %1 = stablehlo.tanh %y : {T}
+            sdy.return %1 : {T}
+          }} : ({T}) -> {T}
+        %2 = sdy.sharding_constraint %0 <@empty, [{{}}, {{}}]> : {T}
+        return %2 : {T}"""
+    assert shardings(program(body, before=f"{MESH}sdy.mesh @empty = <[]>\n")) == ["[a, _]", "[_, b]"]
+
+
+@pytest.mark.parametrize(
+    ("op", "warning"),
+    [
+        ('sdy.sharding_constraint %x <@mesh, [{"a"}p1, {}]>', "priorities"),
+        ("sdy.propagation_barrier %x allowed_direction=BACKWARD", "propagation_barrier"),
+    ],
+)
+def test_what_is_not_used_is_said(op: str, warning: str) -> None:
+    with pytest.warns(UserWarning, match=warning):
+        program(f"%0 = {op} : {T}\nreturn %0 : {T}")
+
+
+def test_annotations_on_two_meshes_are_refused() -> None:
+    two = f'{MESH}sdy.mesh @other = <["c"=8]>\n'
+    body = f'%0 = sdy.sharding_constraint %x <@other, [{{"c"}}, {{}}]> : {T}\nreturn %0 : {T}'
+    with pytest.raises(UsageError, match="two meshes"):
+        program(body, '{sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}', "", two)
+
+
+def test_strings_for_different_numbers_of_devices_are_refused() -> None:
+    body = f'%0 = stablehlo.tanh %x {{mhlo.sharding = "{{devices=[4,1]<=[4]}}"}} : {T}\nreturn %0 : {T}'
+    with pytest.raises(ShardingError, match="assigns 4 devices, but .* assigns 8"):
+        program(body, '{mhlo.sharding = "{devices=[4,2]<=[8]}"}', "", "")
+
+
+def test_regions_of_per_device_code_are_refused() -> None:
+    body = f"""%0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{{"a"}}, {{}}]>]
+          out_shardings=[<@mesh, [{{"a"}}, {{}}]>] manual_axes={{"a"}} (%y: tensor<4x8xf32>) {{
+            sdy.return %y : tensor<4x8xf32>
+          }} : ({T}) -> {T}
+        return %0 : {T}"""
+    with pytest.raises(UsageError, match="per-device code"):
+        program(body)
