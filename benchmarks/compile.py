@@ -1,6 +1,6 @@
 """Compile time: a Transformer's training step through every stage, beside XLA on the same program in the same run.
 
-    python -m benchmarks.compile [--layers 32] [--repeat 3] [--no-xla]
+    python -m benchmarks.compile [--layers 32] [--repeat 5] [--no-xla]
 
 Every measurement is a fresh process without an on-disk cache: our compiler for 8 devices and for 65,536, each stage
 verified; XLA's GSPMD on the very program that we trace (exported as StableHLO) and on the same model written in JAX.
@@ -95,8 +95,8 @@ def report(ours: dict[str, list[dict[str, Any]]], xla: dict[str, list[dict[str, 
         found = medians(runs)
         lines += ["", f"XLA (GSPMD), 8 devices, {title}: {found.pop('ops'):.0f} ops"]
         lines += [f"  {key:22} {value:10.3f}" for key, value in found.items()]
-        ratio = small["propagated"] / found["sharding-propagation"]
-        lines += [f"  our propagation takes {ratio:.2f} of XLA's time, all of our compiler {small['total']:.2f} s"]
+        best = min(run["seconds"]["propagated"] for run in ours["small"]), min(r["sharding-propagation"] for r in runs)
+        lines += [f"  propagation at best: ours {best[0]:.3f} s, XLA's {best[1]:.3f} s, ratio {best[0] / best[1]:.2f}"]
     return "\n".join(lines)
 
 
@@ -104,7 +104,7 @@ def main(given: Sequence[str] | None = None) -> int:
     """The command; returns 1 if a promise is broken (`broken_promises`)."""
     parser = argparse.ArgumentParser(prog=f"python -m {_MODULE}", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--layers", type=int, default=32)
-    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--no-xla", action="store_true", help="leave XLA out, which takes most of the time")
     parser.add_argument("--child", metavar="MESH", help="measure our compiler once, print JSON: small or large")
     parser.add_argument("--export", type=Path, help="write the program for 8 devices as StableHLO")
@@ -145,10 +145,11 @@ def _run(layers: int, repeat: int, with_xla: bool) -> int:
 def broken_promises(ours: dict[str, list[dict[str, Any]]], xla: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
     """What the compiler promises and these measurements deny."""
     small, large = (medians([run["seconds"] for run in ours[key]]) for key in ("small", "large"))
+    best = min(run["seconds"]["propagated"] for run in ours["small"])  # what the machine did least to
     for title, runs in xla.items():
-        rival = median(run["sharding-propagation"] for run in runs)
-        if small["propagated"] >= rival:
-            yield f"propagation takes {small['propagated']:.3f} s, XLA's on {title} {rival:.3f} s"
+        rival = min(run["sharding-propagation"] for run in runs)
+        if best >= rival:
+            yield f"propagation takes {best:.3f} s at best, XLA's on {title} {rival:.3f} s"
     # By CPU time, since the machine may be busy with other things.
     if small["total, CPU time"] > MOST_SECONDS:
         yield f"compiling takes {small['total, CPU time']:.1f} s, more than {MOST_SECONDS}"

@@ -37,15 +37,16 @@ def _in_double(function: Callable[..., Any]) -> Function:
     return wrapped
 
 
-def _special(name: str) -> Function:
-    """One of SciPy's functions by name, looked up at the first call."""
-    return _in_double(lambda *arrays: getattr(scipy_module("special"), name)(*arrays))
+def _scipy(name: str) -> Function:
+    """One of SciPy's functions by name, `special.i0e`, looked up when called."""
+    module, _, function = name.partition(".")
+    return _in_double(lambda *arrays: getattr(scipy_module(module), function)(*arrays))
 
 
-bessel_i0e = _special("i0e")
-bessel_i1e = _special("i1e")
-erf_inv = _special("erfinv")
-erfc = _special("erfc")
+bessel_i0e = _scipy("special.i0e")
+bessel_i1e = _scipy("special.i1e")
+erf_inv = _scipy("special.erfinv")
+erfc = _scipy("special.erfc")
 
 
 @_in_double

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from gspmd.ir.attrs import Attrs
 from gspmd.ir.graph import Node, Program, Region, Value
 from gspmd.ir.opdef import node_rule
 from gspmd.ir.types import TensorType
@@ -78,7 +79,8 @@ class _Numbering:
                 kind = by_id.get(id(value.type))
                 add_type_of(self.add_type(value.type) if kind is None else kind)
             if op.rule is not None:
-                key = (op, node.attrs, *[type_of[v] for v in numbers])
+                attrs = None if type(node.attrs) is Attrs else node.attrs  # Attrs has no fields: nothing to compare
+                key = (op, attrs, *[type_of[v] for v in numbers])
                 if key in plans:
                     plan = plans[key]
                 else:

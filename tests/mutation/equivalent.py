@@ -3,7 +3,6 @@
 _BOOLEANS = "true of booleans, whose sum is a disjunction; numbers are claimed already"
 _SQUARE = "both dimensions are whole and of one size: they are never split"
 _ADDED = "the local body adds up what the devices have, whatever the kind says"
-_PLACES = "the bits carry it, where each index stands alone; the new state does not"
 
 EQUIVALENT: dict[tuple[str, str], str] = {
     ("add", "claim linear in (0, 1)"): _BOOLEANS,
@@ -20,9 +19,6 @@ EQUIVALENT: dict[tuple[str, str], str] = {
         "concatenate",
         "divide the access of operand 2 dim 1",
     ): "that operand has one element there, at 0, which 2 divides",
-    ("rng_bit_generator", "lookup factor 0"): _PLACES,
-    ("rng_bit_generator", "lookup factor 1"): _PLACES,
-    ("rng_bit_generator", "lookup factor 2"): _PLACES,
     ("fft", "swap operand 0 dims 2 and 3"): _SQUARE,
     ("cholesky", "swap operand 0 dims 2 and 3"): _SQUARE,
     ("cholesky", "swap result 0 dims 2 and 3"): _SQUARE,
