@@ -28,9 +28,10 @@ class JaxProgram:
 def import_jax(function: Callable[..., Any], *arguments: Any, **fixed: Any) -> JaxProgram:
     """The program of a JAX function of positional arguments, arrays or `jax.ShapeDtypeStruct`s.
 
-    Keyword arguments are fixed: the program does not take them. An `AbstractMesh` needs no devices. Shardings of arguments (`NamedSharding`), of
-    `with_sharding_constraint` and of a jitted function's `in_shardings` and `out_shardings` become annotations. Raises
-    UsageError if JAX is not there or the program has something that ours cannot say, and whatever JAX raises.
+    Keyword arguments are fixed: the program does not take them. An `AbstractMesh` needs no devices. Shardings of
+    arguments (`NamedSharding`), of `with_sharding_constraint` and of a jitted function's `in_shardings` and
+    `out_shardings` become annotations. Raises UsageError if JAX is not there or the program has something that ours
+    cannot say, and whatever JAX raises.
     """
     try:
         import jax as module

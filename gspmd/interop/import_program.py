@@ -6,7 +6,6 @@ once with its lines, once the whole module has been read; nothing is dropped in 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -343,6 +342,4 @@ def _program_name(module: Any, function: str) -> str:
 
 def import_module(source: Source, mesh: Mesh | None = None, function: str = "") -> Program:
     """The program of a parsed module; raises UsageError about everything in it that is not supported."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("once")
-        return Importer(source, mesh).program(function)
+    return Importer(source, mesh).program(function)

@@ -14,7 +14,7 @@ _REASONS: Mapping[str, str] = {
     **dict.fromkeys(
         (
             *("all_reduce", "all_gather", "all_to_all", "reduce_scatter", "collective_permute", "collective_broadcast"),
-            *("cross_replica_sum", "partition_id", "replica_id", "sharded_to_unreduced", "replicated_to_unreduced"),
+            *("cross-replica-sum", "partition_id", "replica_id", "sharded_to_unreduced", "replicated_to_unreduced"),
         ),
         _LOCAL,
     ),

@@ -1,4 +1,4 @@
-"""while and case: regions that run as data says (StableHLO's specification; paper section 3.6).
+"""while, case and call: regions that run as data says (StableHLO's specification; paper section 3.6).
 
 Regions are closed. A loop carry is one value at five places, a branch's operand and result at two and more: `flow`
 names these groups, and nothing else is known of control flow by any pass. Devices run regions in lockstep, so every
@@ -176,4 +176,58 @@ CASE: OpDef[Attrs] = OpDef(
     doc="Runs the branch that an index picks; an index out of range picks the last, False branch 0 and True branch 1.",
 )
 
-FAMILY: tuple[OpDef[Any], ...] = (WHILE, CASE)
+# -- call ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CallAttrs(Attrs):
+    """What the function is called: for readers alone."""
+
+    name: str = ""
+
+
+def _call_infer(types: Types, attrs: CallAttrs, regions: tuple[Region, ...]) -> Types:
+    """C1: one function. C2: it takes the operands."""
+    require(len(regions) == 1, "call.C1", f"takes one region, got {len(regions)}")
+    _check_signature(_bare(regions[0].params), tuple(t.bare for t in types), "call.C2", "it takes", "operands are")
+    return _bare(regions[0].results)
+
+
+def _call_flow(node: Node) -> Groups:
+    (region,) = node.regions
+    pairs = (*zip(node.operands, region.params, strict=True), *zip(region.results, node.results, strict=True))
+    return tuple(pairs)
+
+
+def _call_execute(machine: Machine, node: Node, operands: Sequence[Shards]) -> Sequence[Shards]:
+    return machine.run(node.regions[0], operands)
+
+
+def _call_vjp(gradient: Gradient, node: Node, cotangents: Sequence[Value | None]) -> Sequence[Value | None]:
+    """A call of the function's pullback."""
+    wanted = [differentiable(x.type) for x in node.operands]
+    if all(ct is None for ct in cotangents) or not any(wanted):
+        return [None] * len(node.operands)
+    given = [gradient.zeros(y.type.bare) if ct is None else ct for y, ct in zip(node.results, cotangents, strict=True)]
+    back = gradient.region_vjp(node.regions[0], wanted)
+    pulled = iter(CALL.emit(gradient.builder, (*node.operands, *given), CallAttrs(), (back,), node.loc))
+    return [next(pulled) if w else None for w in wanted]
+
+
+CALL: OpDef[CallAttrs] = OpDef(
+    "call",
+    CallAttrs,
+    _call_infer,
+    execute=_call_execute,
+    flow=_call_flow,
+    vjp=_call_vjp,
+    examples=(
+        'call(f32[6, 5], f32[6, 5]) name="layer" '
+        "(%a: f32[6, 5], %b: f32[6, 5]) { "
+        "%s = add(%a, %b) : f32[6, 5] %p = multiply(%s, %b) : f32[6, 5] return %p, %a }",
+        "call(f64[4]) (%a: f64[4]) { %n = sine(%a) : f64[4] return %n }",
+    ),
+    doc="Runs its region once: a function that another one calls.",
+)
+
+FAMILY: tuple[OpDef[Any], ...] = (WHILE, CASE, CALL)

@@ -132,6 +132,34 @@ def test_gradients_are_jaxs(name: str) -> None:
     assert verdict.ok, verdict.message
 
 
+LAYOUTS: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "sort": (lambda x: (gnp.sort(x), gnp.argsort(x, axis=0)), X),
+    "top_k": (lambda x: gnp.top_k(x, 3), X),
+    "fft": (lambda x: (gnp.fft.fft(x, axis=0), gnp.fft.rfft(x)), X),
+    "cholesky": (lambda x: (gnp.linalg.cholesky(x), gnp.linalg.eigh(x)[0]), S),
+    "solve": (lambda x: gnp.linalg.solve(S, x), A),
+    "gradients": (lambda x: gspmd.grad(lambda y: gnp.sum(gnp.sin(gnp.sort(y)) * gnp.linalg.det(x @ y)))(x), A[0]),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_results_do_not_depend_on_the_layout(name: str) -> None:
+    function, x = LAYOUTS[name]
+    plain = run(function, x)
+    mesh = gspmd.Mesh({"a": 2, "b": 3})
+    for d in range(x.ndim):
+        for split in ("a", "b", ("a", "b")):
+            axes = [split if e == d else None for e in range(x.ndim)]
+            traced = gspmd.trace(
+                lambda y, axes=axes: function(gspmd.shard(y, mesh, *axes)), gspmd.TensorType(x.dtype, x.shape)
+            )
+            found = gspmd.compile(traced, mesh=mesh).simulate(x)
+            pairs = zip(found, plain, strict=True) if isinstance(plain, tuple) else [(found, plain)]
+            for a, b in pairs:
+                verdict = compare(np.asarray(a), b, np.full(b.shape, np.abs(b).max()), 16)
+                assert verdict.ok, f"{axes}: {verdict.message}"
+
+
 @pytest.mark.parametrize(
     ("call", "rule"),
     [

@@ -239,10 +239,8 @@ def test_chlo_broadcasts() -> None:
 
 
 def test_a_text_gives_its_own_names_and_lines() -> None:
-    text = function(
-        "%h = stablehlo.tanh %x : tensor<3x4xf32>\n%7 = stablehlo.negate %h : tensor<3x4xf32>\nreturn %7 : tensor<3x4xf32>"
-    )
-    program = import_stablehlo(text, file="net.mlir")
+    ops = "%h = stablehlo.tanh %x : tensor<3x4xf32>\n%7 = stablehlo.negate %h : tensor<3x4xf32>\n"
+    program = import_stablehlo(function(f"{ops}return %7 : tensor<3x4xf32>"), file="net.mlir")
     assert program.body.params[0].name == "x"
     assert [n.result.name for n in program.body.nodes] == ["h", "7"]
     assert [n.loc.text() for n in program.body.nodes if n.loc] == ["net.mlir:4", "net.mlir:5"]

@@ -52,11 +52,11 @@ def layer(x: Any, params: Any) -> Any:
 
 def test_named_shardings_become_annotations_and_the_program_runs_sharded() -> None:
     x, up, down = (np.random.default_rng(0).standard_normal(s).astype(np.float32) for s in ((8, 6), (6, 16), (16, 6)))
-    types = like(x, "data", None), {"up": like(up, None, ("model", "data")), "down": like(down)}
+    types = like(x, "data", None), {"up": like(up, None, "model"), "down": like(down, ("model", "data"), None)}
     module = gspmd.from_jax(layer, *types)
     text = module.text()
     assert "mesh @mesh = [data=2, model=4]" in text
-    assert "%x: f32[8@data, 6]" in text and "f32[6, 16@model+data]" in text
+    assert "%x: f32[8@data, 6]" in text and "f32[6, 16@model]" in text and "f32[16@model+data, 6]" in text
     assert "sharding=[_?, model]" in text
     compiled = gspmd.compile(module)
     params = {"up": up, "down": down}

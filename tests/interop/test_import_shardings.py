@@ -116,7 +116,7 @@ def test_annotations_on_two_meshes_are_refused() -> None:
 
 def test_strings_for_different_numbers_of_devices_are_refused() -> None:
     body = f'%0 = stablehlo.tanh %x {{mhlo.sharding = "{{devices=[4,1]<=[4]}}"}} : {T}\nreturn %0 : {T}'
-    with pytest.raises(ShardingError, match="assigns 4 devices, but .* assigns 8"):
+    with pytest.raises(ShardingError, match=r"assigns 4 devices, but .* assigns 8"):
         program(body, '{mhlo.sharding = "{devices=[4,2]<=[8]}"}', "", "")
 
 
