@@ -12,12 +12,11 @@ from pathlib import Path
 from types import TracebackType
 
 from gspmd.ir.errors import ExecutionError, GspmdError
-from gspmd.ir.location import Location
+from gspmd.ir.location import Location, is_outside
 
 FAILED, USAGE = 1, 2
 
-_PACKAGE = str(Path(__file__).resolve().parent.parent)
-_OTHERS = tuple({sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")})
+_OTHERS = tuple({f"{sysconfig.get_path(name)}/" for name in ("stdlib", "purelib", "platlib", "scripts")})
 _SHOWN = 8
 
 
@@ -44,12 +43,8 @@ def _all_lines(trace: TracebackType | None) -> Iterator[Location]:
 
 
 def _user_lines(trace: TracebackType | None) -> Iterator[Location]:
-    """The lines of the traceback that are the user's own, outermost first."""
+    """The lines of the traceback that are the user's own, outermost first; compiled code names files that are not here."""
     for loc in _all_lines(trace):
-        path = str(Path(loc.file).resolve())
-        if not loc.file.startswith("<") and not _within(path, (_PACKAGE, *_OTHERS)):
-            yield Location(path, loc.line)
-
-
-def _within(path: str, folders: tuple[str, ...]) -> bool:
-    return any(path.startswith(f"{folder}/") for folder in folders)
+        path = Path(loc.file).resolve()
+        if is_outside(loc.file) and is_outside(str(path)) and not str(path).startswith(_OTHERS) and path.is_file():
+            yield Location(str(path), loc.line)

@@ -67,8 +67,3 @@ def entries_of_mapping(mesh: Mesh, dims_mapping: Sequence[Any]) -> tuple[Entry, 
                 fix="use -1 for a dimension that is not split",
             )
     return tuple(entries)
-
-
-def mesh_split_tracer(x: ArrayLike, mesh: Mesh, dims_mapping: Sequence[Any]) -> Tracer:
-    """The value, annotated as the paper writes it: for each of its dimensions a mesh dimension, or -1."""
-    return shard_tracer(x, mesh, *entries_of_mapping(mesh, dims_mapping))

@@ -6,7 +6,7 @@ from types import TracebackType
 
 import numpy as np
 
-from gspmd.ir.dtypes import DTYPES, DType
+from gspmd.ir.dtypes import DTYPES, DType, native
 
 
 class _Options:
@@ -75,7 +75,8 @@ def canonical(dtype: DType) -> DType:
 
 
 def canonical_array(array: np.ndarray[tuple[int, ...], DType]) -> np.ndarray[tuple[int, ...], DType]:
-    """The array in its canonical dtype; raises OverflowError if an integer does not fit."""
+    """The array in its canonical dtype and byte order; raises OverflowError if an integer does not fit."""
+    array = native(array)
     target = canonical(array.dtype)
     if target == array.dtype:
         return array

@@ -48,11 +48,6 @@ class IndexPlan:
         """Whether all index arrays are single numbers."""
         return all(item.shape == () for item in self.arrays)
 
-    @property
-    def block_shape(self) -> tuple[int, ...]:
-        """What the ranges leave, all dimensions kept."""
-        return tuple(len(r) for r in self.ranges)
-
 
 def parse_index(shape: tuple[int, ...], index: Any) -> IndexPlan:
     """Take an index into an array of a shape apart; raises TraceError for what is out of range or not possible."""

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gspmd.frontend.index_parse import IndexPlan, parse_index
 from gspmd.frontend.numpy_core import broadcast_to, cast_to, full_of
+from gspmd.frontend.numpy_creation import iota
 from gspmd.frontend.numpy_index import block_sizes, block_starts, cut, getitem, read_block, start_indices
-from gspmd.frontend.numpy_math import add, maximum, minimum, multiply, where
+from gspmd.frontend.numpy_logic import equal, greater_equal, less_equal, logical_and
+from gspmd.frontend.numpy_math import (
+    add,
+    maximum,
+    minimum,
+    multiply,
+    remainder,
+    where,
+)
 from gspmd.frontend.numpy_shape import pad_with, reshape
 from gspmd.frontend.scope import trace_error
 from gspmd.frontend.tracer import ArrayLike, Tracer, emit
+from gspmd.ir.attrs import ResultShape
 from gspmd.ir.dtypes import DTYPES, dtype_kind
 from gspmd.ops.elementwise import SELECT
 from gspmd.ops.indexing import SCATTER
+from gspmd.ops.layout import BROADCAST_IN_DIM
 from gspmd.ops.slicing import DYNAMIC_UPDATE_SLICE, REVERSE
+
+# A block of at least this part of the array is written by position: that needs only halos where the array is split.
+_LARGE = 8
 
 _COMBINE: dict[str, Callable[[Tracer, Tracer], Tracer]] = {
     "set": lambda old, new: new,
@@ -134,7 +148,7 @@ def _written(x: Tracer, block: Tracer, plan: IndexPlan) -> Tracer:
         return block
     if 0 in block.shape:
         return x
-    if all(r.step == 1 or len(r) == 1 for r in ranges):
+    if all(r.step == 1 or len(r) == 1 for r in ranges) and _LARGE * block.size < x.size:
         starts = [full_of(r[0], DTYPES["i32"], ()) for r in ranges]
         return emit(DYNAMIC_UPDATE_SLICE, x, block, *starts)
     turned = tuple(d for d, r in enumerate(ranges) if len(r) > 1 and r.step < 0)
@@ -143,5 +157,21 @@ def _written(x: Tracer, block: Tracer, plan: IndexPlan) -> Tracer:
     low = [min(r[0], r[-1]) for r in ranges]
     high = [n - 1 - max(r[0], r[-1]) for n, r in zip(x.shape, ranges, strict=True)]
     between = [abs(r.step) - 1 if len(r) > 1 else 0 for r in ranges]
-    mask = pad_with(full_of(True, DTYPES["bool"], block.shape), low, high, False, between)
-    return emit(SELECT, mask, pad_with(block, low, high, 0, between), x)
+    return emit(SELECT, _picked(x.shape, ranges), pad_with(block, low, high, 0, between), x)
+
+
+def _picked(shape: tuple[int, ...], ranges: Sequence[range]) -> Tracer:
+    """Where the elements are that ranges pick, told from positions alone, which every device knows of its shard."""
+    picked: Tracer | None = None
+    for d, (n, r) in enumerate(zip(shape, ranges, strict=True)):
+        if len(r) == n:
+            continue
+        place = iota((n,), DTYPES["i32"], 0)
+        first, step = min(r[0], r[-1]), abs(r.step)
+        here = logical_and(greater_equal(place, first), less_equal(place, max(r[0], r[-1])))
+        if len(r) > 1 and step > 1:
+            here = logical_and(here, equal(remainder(place, step), first % step))
+        wide = emit(BROADCAST_IN_DIM, here, shape=ResultShape(shape), dims=(d,))
+        picked = wide if picked is None else logical_and(picked, wide)
+    assert picked is not None
+    return picked

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from gspmd.ir.attrs import Attrs
 from gspmd.ir.errors import GspmdError
 from gspmd.ir.graph import Node, Region, Value
 from gspmd.ir.location import Location
+from gspmd.ir.memo import memo_by_attrs
 from gspmd.ir.types import TensorType
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Builder:
         return Region(tuple(self.params), tuple(self.nodes), tuple(results))
 
 
-@lru_cache(maxsize=1 << 16)
+@memo_by_attrs(maxsize=1 << 16)
 def infer_types(op: OpDef[Any], operands: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
-    """The type rule of an op without regions, memoised, since the layers of a model repeat."""
+    """The type rule of an op without regions, memoised."""
     return op.infer(operands, attrs, ())

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import fields
-from functools import cache
-
 from gspmd.ir.attr_text import attrs_text
 from gspmd.ir.attrs import Attrs
 from gspmd.ir.graph import Node, Program, Region, Value
+from gspmd.ir.memo import compares_bits
 
 
 def same_structure(a: Program, b: Program) -> bool:
@@ -52,12 +49,6 @@ def same_attrs(a: Attrs, b: Attrs) -> bool:
         return True
     if type(a) is not type(b):
         return False
-    if _compares_bits(type(a)):
+    if compares_bits(type(a)):
         return a == b
     return attrs_text(a) == attrs_text(b)
-
-
-@cache
-def _compares_bits(kind: type[Attrs]) -> bool:
-    """Whether `==` on attributes of a class is equality to the bit: no field of theirs may hold a float."""
-    return all(re.search("float|complex|Any|object", str(f.type)) is None for f in fields(kind))

@@ -28,10 +28,18 @@ _NUMBER = re.compile(r"-?(?:inf|nan|\d[\d.]*(?:[eE][+-]?\d+)?)|true|false")
 _COMPLEX = re.compile(r"\(\s*([^\s,()]+)\s*,\s*([^\s,()]+)\s*\)")
 
 
-@lru_cache(maxsize=1 << 12)
 def dense_text(dense: Dense) -> str:
     """The attribute as text, exact to the byte."""
-    array = dense.array
+    return _scalar_text(dense) if dense.array.size == 1 else _text(dense.array)
+
+
+@lru_cache(maxsize=1 << 12)
+def _scalar_text(dense: Dense) -> str:
+    """Single numbers are many and repeat; larger arrays must not be kept alive here."""
+    return _text(dense.array)
+
+
+def _text(array: NDArray[Any]) -> str:
     type_ = f"{dtype_name(array.dtype)}[{','.join(map(str, array.shape))}]"
     words = _words(array)
     if words is None:

@@ -7,6 +7,8 @@ from typing import Any, Literal
 import ml_dtypes
 import numpy as np
 
+from gspmd.ir.errors import InvalidTypeError
+
 DType = np.dtype[Any]
 DTypeKind = Literal["bool", "int", "uint", "float", "complex"]
 
@@ -47,18 +49,25 @@ _KINDS: dict[DType, DTypeKind] = {
     for name, dtype in DTYPES.items()
 }
 
+_KNOWN = f"use one of {', '.join(DTYPES)}"
+
 
 def as_dtype(dtype: Any) -> DType:
-    """The NumPy dtype of a name ("f32", "bf16"), a NumPy dtype or scalar type; ValueError if it is none of ours."""
+    """The NumPy dtype of a name ("f32", "bf16"), a NumPy dtype or scalar type; InvalidTypeError if it is no such."""
     if isinstance(dtype, str) and dtype in DTYPES:
         return DTYPES[dtype]
     try:
         found = np.dtype(dtype)
     except TypeError:
-        raise ValueError(f"unknown dtype {dtype!r}; known: {', '.join(DTYPES)}") from None
+        raise InvalidTypeError(f"unknown dtype {dtype!r}", fix=_KNOWN) from None
     if found not in _NAMES:
-        raise ValueError(f"unsupported dtype {found}; known: {', '.join(DTYPES)}")
+        raise InvalidTypeError(f"unsupported dtype {found}", fix=_KNOWN)
     return found
+
+
+def native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array in this machine's byte order, in which all dtypes here are."""
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def dtype_name(dtype: DType) -> str:

@@ -46,6 +46,10 @@ class TypeRuleError(GspmdError):
     """Operands or attributes break an op's type rule (shape, rank, dtype)."""
 
 
+class InvalidTypeError(TypeRuleError, ValueError):
+    """There is no such tensor type: an unknown dtype, or a shape that is none; a ValueError too, as it is for NumPy."""
+
+
 class ShardingError(GspmdError):
     """A mesh or a sharding is not well formed, or two of them clash."""
 

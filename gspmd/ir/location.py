@@ -6,7 +6,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-_PACKAGE = str(Path(__file__).resolve().parent.parent) + "/"
+# Not the user's: this package, and what is in no file, such as Python's own `<frozen runpy>`.
+_NOT_THE_USERS = (str(Path(__file__).resolve().parent.parent) + "/", "<")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +26,16 @@ class Location:
             return f"{path.name}:{self.line}"
 
 
+def is_outside(file: str) -> bool:
+    """Whether code is in a file, and outside this package."""
+    return not file.startswith(_NOT_THE_USERS)
+
+
 def user_location() -> Location | None:
-    """The innermost line on the call stack outside this package, or None."""
+    """The innermost line on the call stack in a file outside this package, or None."""
     frame = sys._getframe(1)
     while frame is not None:
-        if not frame.f_code.co_filename.startswith(_PACKAGE):
+        if is_outside(frame.f_code.co_filename):
             return Location(frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back
     return None

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
 from typing import Any, Generic, Protocol, TypeVar
 
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from gspmd.ir.axes import Axes
 from gspmd.ir.builder import Builder
 from gspmd.ir.graph import Node, Region, Value
 from gspmd.ir.location import Location
+from gspmd.ir.memo import memo_by_attrs
 from gspmd.ir.mesh import Mesh
 from gspmd.ir.rule import Rule
 from gspmd.ir.types import TensorType
@@ -198,9 +198,9 @@ class OpDef(Generic[A]):
         return trait in self.traits
 
 
-@lru_cache(maxsize=1 << 16)
+@memo_by_attrs(maxsize=1 << 16)
 def rule_of(op: OpDef[Any], operands: Types, results: Types, attrs: Attrs) -> Rule | None:
-    """The factor rule of one application, by bare types; memoised, since the layers of a model repeat."""
+    """The factor rule of one application, by bare types; memoised."""
     return None if op.rule is None else op.rule(operands, results, attrs)
 
 

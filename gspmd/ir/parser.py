@@ -264,7 +264,7 @@ class _Parser:
             self.scan.fail(f"{op.name} cannot take {_show(types)} with these attributes: {error}", start)
 
     def result_types(self, inferred: Types, start: int, op: OpDef[Any], required: bool) -> Types:
-        """The written result types; a sharding may be written where the type rule tells none."""
+        """The written result types; a sharding may be written where the type rule tells none or leaves it open."""
         scan = self.scan
         if not required and not scan.peek(":"):
             return inferred
@@ -272,10 +272,7 @@ class _Parser:
         scan.skip()
         at = scan.pos
         written = self.types() if scan.peek("(") else (read_type(scan, self.mesh),)
-        same = len(written) == len(inferred) and all(
-            w == i or (i.sharding is None and w.dtype == i.dtype and w.shape == i.shape)
-            for w, i in zip(written, inferred, strict=True)
-        )
+        same = len(written) == len(inferred) and all(map(_may_be_written, written, inferred))
         if not same:
             scan.fail(f"{op.name} gives {_show(inferred)}, but the text says {_show(written)}", at)
         return written
@@ -300,6 +297,16 @@ def _unquoted(text: str) -> str | None:
         return json.loads(text)
     except ValueError:
         return None
+
+
+def _may_be_written(written: TensorType, inferred: TensorType) -> bool:
+    """Whether a text may give this type to a result: an open annotation stands until propagation has refined it."""
+    if written == inferred:
+        return True
+    if (written.dtype, written.shape) != (inferred.dtype, inferred.shape):
+        return False
+    said, told = written.sharding, inferred.sharding
+    return told is None or (said is not None and told.is_open and said.refines(told, written.shape))
 
 
 def _show(types: Types) -> str:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
+from operator import index
 from typing import Any
 
 from gspmd.ir.dtypes import DType, as_dtype, dtype_name
+from gspmd.ir.errors import InvalidTypeError
+from gspmd.ir.location import user_location
 from gspmd.ir.sharding import Sharding
 
 
@@ -24,15 +27,15 @@ class TensorType:
     sharding: Sharding | None
 
     def __init__(self, dtype: Any, shape: Sequence[int], sharding: Sharding | None = None) -> None:
+        """Build and check a type; raises InvalidTypeError, at the user's line, for one that cannot be."""
         put = object.__setattr__
-        put(self, "dtype", as_dtype(dtype))
-        put(self, "shape", tuple(shape))
+        try:
+            put(self, "dtype", as_dtype(dtype))
+            put(self, "shape", _checked_shape(shape, sharding))
+        except InvalidTypeError as error:
+            raise error.at(user_location()) from None
         put(self, "sharding", sharding)
         put(self, "_hash", hash((self.dtype, self.shape, sharding)))
-        if any(n < 0 for n in self.shape):
-            raise ValueError(f"a dimension cannot be negative: shape {self.shape}")
-        if sharding is not None and sharding.rank != len(self.shape):
-            raise ValueError(f"a sharding of rank {sharding.rank} on a tensor of rank {len(self.shape)}")
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a TensorType is immutable")
@@ -93,6 +96,19 @@ class TensorType:
             return f"{name}[{', '.join(map(str, self.shape))}]"
         dims = self.sharding.text(self.shape)
         return f"{name}{dims}" if "@" in dims or dims[-1] != "]" else f"{name}{dims}@_"
+
+
+def _checked_shape(shape: Any, sharding: Sharding | None) -> tuple[int, ...]:
+    try:
+        sizes = tuple(shape)
+        wrong = any(n < 0 for n in map(index, sizes))
+    except TypeError:
+        raise InvalidTypeError(f"{shape!r} is no shape", fix="give a tuple of sizes, as (256, 1024)") from None
+    if wrong:
+        raise InvalidTypeError(f"a dimension cannot be negative: shape {sizes}")
+    if sharding is not None and sharding.rank != len(sizes):
+        raise InvalidTypeError(f"a sharding of rank {sharding.rank} on a tensor of rank {len(sizes)}")
+    return sizes
 
 
 # Passes ask these of every value: equal answers are one object, which makes later comparisons short.

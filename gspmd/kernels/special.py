@@ -9,7 +9,6 @@ import numpy as np
 
 from gspmd.kernels.finite import F64, Array
 
-_EFX = 1.28379167095512586316e-01
 _ERX = 8.45062911510467529297e-01
 # Numerators and denominators, highest power first, in x*x, |x|-1, 1/x^2 and 1/x^2.
 _PP = (

@@ -130,18 +130,21 @@ def select_and_scatter(
     scatter: Binary,
     start: Any,
     eligible: Array | None,
+    live: Array | None = None,
     neutral: Array | None = None,
 ) -> Array:
     """An array like `x` that holds `start`, and at the element that each window selects the window's source, scattered.
 
     `select(a, b)` tells where a, met earlier in row-major order, is kept and not b. Padding is never selected, nor are
-    elements that are not `eligible`. Scattering `neutral` is known to change nothing.
+    elements that are not `eligible`; windows that are not `live` select none. Scattering `neutral` changes nothing.
     """
     padded = spaced(x, sides, np.zeros((), x.dtype))
     if eligible is None and padded is not x and any(s.low > 0 or s.high > 0 for s in sides):
         eligible = np.ones(x.shape, np.bool_)
     valid = None if eligible is None else spaced(eligible, sides, False)
     chosen = _chosen(padded, valid, sides, select)
+    if live is not None:
+        chosen = np.where(live, chosen, chosen.dtype.type(-1))
     out = np.full(padded.shape, start, source.dtype)
     for t, index in enumerate(np.ndindex(*(s.size for s in sides))):
         place = tap(out, sides, index)

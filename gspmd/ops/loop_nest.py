@@ -16,6 +16,7 @@ from typing import Any
 
 from gspmd.ir.attrs import Attrs
 from gspmd.ir.graph import Node, Value
+from gspmd.ir.memo import memo_by_attrs
 from gspmd.ir.opdef import OpDef, Trait, Types, rule_of
 from gspmd.ir.rule import DimMap, Rule
 from gspmd.ir.types import TensorType
@@ -25,7 +26,7 @@ Place = tuple[int, ...]
 ALONE = -1
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # equal nodes get the same object
+@dataclass(frozen=True, slots=True, eq=False)  # equal nodes share an object, but for literals
 class Form:
     """A node as loops see it: its scalar expression, and the factor of each dimension of each operand and the result.
 
@@ -61,7 +62,7 @@ def form_of(node: Node) -> Form | None:
     return _form(node.op, operands, node.result.type, node.attrs)
 
 
-@lru_cache(maxsize=1 << 15)
+@memo_by_attrs(maxsize=1 << 15)
 def _form(op: OpDef[Any], operands: Types, result: TensorType, attrs: Attrs) -> Form | None:
     if op.has(Trait.LITERAL):
         text = _literal(op, result, attrs)

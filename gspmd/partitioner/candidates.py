@@ -105,9 +105,11 @@ def _realisable(rule: Rule, assignment: dict[int, Axes]) -> dict[int, Axes]:
         changed = False
         for dim in products:
             full, major = True, True
-            for f in dim:
+            for i, f in enumerate(dim):
                 size, axes = rule.factors[f].size, left.get(f, ())
-                if axes and (not full or (size % parts(axes) and not major)):
+                # More shards than the factor has elements would cut what lies below it.
+                short = parts(axes) > size and any(rule.factors[g].size > 1 for g in dim[i + 1 :])
+                if axes and (not full or short or (size % parts(axes) and not major)):
                     del left[f]
                     changed = True
                 full = full and parts(left.get(f, ())) == size

@@ -8,6 +8,7 @@ sliced becomes a reduce-scatter. A reshard that was issued once serves every lat
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from dataclasses import replace
 
 from gspmd.ir.builder import Builder
 from gspmd.ir.errors import GspmdError
@@ -136,21 +137,29 @@ class _Rewriter:
         """Control flow: the values of a data-flow edge are all held as its first member is in the outer program."""
         assert node.op.flow is not None, f"{node.op.name} has neither a rule nor a flow"
         home: dict[Value, Sharding] = {}
-        for group in node.op.flow(node):
+        places = _apart(node)
+        for group in node.op.flow(places):
             outer = next((v for v in group if v in node.results), group[0])
             home.update(dict.fromkeys(group, _of(outer)))
-        operands = tuple(self._held(v, home.get(v, _of(v).reduced()), node.loc) for v in node.operands)
+        pairs = zip(node.operands, places.operands, strict=True)
+        operands = tuple(self._held(v, home.get(place, _of(v).reduced()), node.loc) for v, place in pairs)
         regions = tuple(
             _Rewriter(r).run(
-                tuple(home.get(p, _of(p)) for p in r.params), tuple(home.get(v, _whole(v)) for v in r.results)
+                tuple(home.get(p, _of(p)) for p in r.params), tuple(home.get(v, _whole(v)) for v in apart.results)
             )
-            for r in node.regions
+            for r, apart in zip(node.regions, places.regions, strict=True)
         )
         types = tuple(v.type.with_sharding(home.get(v, _of(v))) for v in node.results)
         made = self.builder.append(node.op, operands, node.attrs, types, regions, node.loc)
         for value, result in zip(node.results, made, strict=True):
             self.now[value] = result
             self.now[value] = self._held(value, _of(value), node.loc)
+
+
+def _apart(node: Node) -> Node:
+    """The node with a value of its own at every place: one that stands at two is held at each as its group is."""
+    regions = tuple(replace(r, results=tuple(Value(v.type) for v in r.results)) for r in node.regions)
+    return Node(node.op, tuple(Value(v.type) for v in node.operands), node.results, node.attrs, regions, node.loc)
 
 
 def _annotates(node: Node) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
 from typing import Any
 
 from gspmd.ir.agreement import split_dim
 from gspmd.ir.attrs import Attrs, Groups, ResultShape
 from gspmd.ir.axes import Axes, parts
 from gspmd.ir.errors import TypeRuleError
+from gspmd.ir.memo import memo_by_attrs
 from gspmd.ir.opdef import OpDef, Types, rule_of
 from gspmd.ir.rule import Access, Rule
 from gspmd.ir.types import TensorType
@@ -47,8 +47,8 @@ class LocalForm:
     position: tuple[int, int] | None
 
 
-@lru_cache(maxsize=1 << 16)
-def local_form(op: OpDef[Any], attrs: Attrs, operands: Types, results: Types) -> LocalForm | None:
+@memo_by_attrs(maxsize=1 << 16)
+def local_form(op: OpDef[Any], operands: Types, results: Types, attrs: Attrs) -> LocalForm | None:
     """How an op with a rule is localised; None for an op without one."""
     rule = rule_of(op, tuple(t.bare for t in operands), tuple(t.bare for t in results), attrs)
     if rule is None:

@@ -63,7 +63,7 @@ class _Region:
             raise PartitionError("a reshard must become collectives before the program becomes local")
         if node.op.flow is not None:
             return self._append(node, operands, tuple(_Region().run(r) for r in node.regions))
-        form = local_form(node.op, node.attrs, _types(node.operands), _types(node.results))
+        form = local_form(node.op, _types(node.operands), _types(node.results), node.attrs)
         if form is None:
             return self._append(node, operands, node.regions)
         return self._ruled(node, form, operands)

@@ -48,11 +48,15 @@ class Executor:
         return self.walker.run(self.program.body, arguments, consume=True)
 
     def run_whole(self, arrays: Sequence[Array], fill: object = 0) -> list[Array]:
-        """Run on whole arrays and put the results together; needs all shards here. `fill` goes into padding cells."""
+        """Run on whole arrays and put the results together; needs all shards here. `fill` goes into padding cells.
+
+        Results share no memory with the arguments or one another.
+        """
         program = self.program
         check_arguments(program.inputs, [v.name for v in program.body.params], arrays)
         if not program.is_local:
-            return [shards[0] for shards in self.run_shards([[np.asarray(x)] for x in arrays])]
+            given = [np.asarray(x) for x in arrays]
+            return detached([shards[0] for shards in self.run_shards([[x] for x in given])], given)
         indices = self.channel.indices
         arguments = [distribute(np.asarray(x), t, indices, fill) for x, t in zip(arrays, program.inputs, strict=True)]
         results = self.run_shards(arguments)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from gspmd.ir.sharding import Sharding
 from gspmd.ir.types import TensorType
 
 Index = tuple[slice, ...]
-Fill = Callable[[np.dtype], object]
 
 
 def sharding_of(type_: TensorType) -> Sharding:

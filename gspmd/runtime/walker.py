@@ -98,7 +98,7 @@ class Walker:
                     slots[i] = _GONE
         except GspmdError as error:
             raise error.at(None if step is None else step.loc) from None
-        except (ValueError, TypeError, IndexError, MemoryError) as error:
+        except (ValueError, TypeError, IndexError, MemoryError, ArithmeticError) as error:
             if step is None:
                 raise
             raise ExecutionError(f"{step.node.op.name} failed: {error}", loc=step.loc) from error

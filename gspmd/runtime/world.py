@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 from gspmd.ir.errors import ExecutionError
 from gspmd.ir.mesh import Mesh
@@ -11,7 +11,7 @@ from gspmd.runtime.mpi import MpiTransport
 from gspmd.runtime.transport import Channel, LockstepTransport
 
 
-@lru_cache(maxsize=64)
+@cache  # for good: arrays and programs hold the transport of their mesh, and under MPI making one is a collective
 def channel_for(mesh: Mesh) -> Channel:
     """The transport for a mesh, made once; raises ExecutionError if the job has neither one rank nor one per device."""
     here = world()
@@ -26,7 +26,7 @@ def channel_for(mesh: Mesh) -> Channel:
     return MpiTransport(mesh)
 
 
-@lru_cache(maxsize=64)
+@cache
 def lockstep(mesh: Mesh) -> Channel:
     """The transport that holds the shards of every device in this process."""
     return LockstepTransport(mesh)

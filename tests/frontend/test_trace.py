@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import gspmd.numpy as gnp
-from gspmd.frontend.annotate import mesh_split_tracer, shard_tracer
+from gspmd.driver.annotate import mesh_split
+from gspmd.frontend.annotate import shard_tracer
 from gspmd.frontend.grad import grad
 from gspmd.frontend.stop import STOP_GRADIENT
 from gspmd.frontend.trace import trace
@@ -126,7 +127,7 @@ def test_annotations() -> None:
 
 
 def test_the_papers_way_to_annotate() -> None:
-    made = traced(lambda x: mesh_split_tracer(x + 1, MESH, [1, -1]), F)
+    made = traced(lambda x: mesh_split(x + 1, MESH, [1, -1]), F)
     assert made.program.outputs[0].sharding == Sharding.of(MESH, "model", None)
 
 

@@ -36,10 +36,6 @@ EQUIVALENT: dict[tuple[str, str], str] = {
     ("batch_norm_grad", "pass factor 1"): _ADDED,
     ("batch_norm_grad", "pass factor 2"): _ADDED,
     ("next_after", "claim linear in (0,)"): "true within rounding, of which a step is one unit",
-    (
-        "cumulative_reduce",
-        "other direction of factor 0",
-    ): "masks padding that a forward scan never reads: needless only",
     ("sharding_constraint", "claim linear in (0,)"): "true of numbers, but an annotation is about final values",
     ("optimization_barrier", "claim linear in (0, 1)"): "true of numbers, but a barrier is about final values",
 }

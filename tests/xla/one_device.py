@@ -14,9 +14,9 @@ def run_text(text: str, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
     import jax
     from jaxlib import xla_client
 
-    jax.config.update("jax_enable_x64", True)
     device = jax.devices("cpu")[0]
     options = xla_client.CompileOptions()
     compiled = device.client.compile_and_load(text.encode(), xla_client.DeviceList((device,)), options)
-    outputs = compiled.execute_sharded([jax.device_put(x, device) for x in arrays])
-    return [np.asarray(shards[0]) for shards in outputs.disassemble_into_single_device_arrays()]
+    with jax.enable_x64(True):
+        outputs = compiled.execute_sharded([jax.device_put(x, device) for x in arrays])
+        return [np.asarray(shards[0]) for shards in outputs.disassemble_into_single_device_arrays()]

@@ -150,6 +150,7 @@ SELECT_AND_SCATTER = OpDef(
         "select_and_scatter(f64[11], f64[5]) window={size=[2] stride=[3] window_dilation=[2] low=[3] high=[1]}",
         "select_and_scatter(bf16[10], bf16[6]) window={size=[3] stride=[2] low=[2] high=[1]}",
         "select_and_scatter(i32[8], i32[8], bool[8]) window={size=[3] low=[1] high=[1]} select=LT scatter=max",
+        "select_and_scatter(i64[9], i64[5], bool[9], bool[5]) window={size=[2] stride=[2] high=[1]}",
         "select_and_scatter(i32[9], i32[4], i32[]) window={size=[3] stride=[2]} select=custom scatter=custom "
         "(%a: i32[], %b: i32[]) { %0 = compare(%a, %b) direction=GE : bool[] return %0 } "
         "(%c: i32[], %d: i32[]) { %1 = add(%c, %d) : i32[] return %1 }",

@@ -48,9 +48,10 @@ _SELECT: dict[str, np.ufunc] = {
 class SelectAndScatterAttrs(Attrs):
     """The window; how two elements must compare for the first to be kept; how sources of one element combine.
 
-    Operands: x, source, and optionally a bool tensor like x that tells which elements may be selected. Elements that no
-    window selects are zero (what the monoid leaves unchanged, if it is not `add`). With `custom` for both there are two
-    regions, (a, b) -> bool and (held, source) -> new, and a scalar init after the source.
+    Operands: x, source, and optionally a bool tensor like x that tells which elements may be selected, then one like
+    the source that tells which windows select at all. Elements that no window selects are zero (what the monoid leaves
+    unchanged, if it is not `add`). With `custom` for both there are two regions, (a, b) -> bool and (held, source) ->
+    new, and a scalar init after the source.
     """
 
     window: Window
@@ -71,7 +72,7 @@ def select_and_scatter_infer(types: Types, attrs: SelectAndScatterAttrs, regions
         len(regions) == (2 if custom else 0), f"{_OP}.C1", f"{attrs.select}, {attrs.scatter}: {len(regions)} regions"
     )
     least = 3 if custom else 2
-    require(least <= len(types) <= least + 1, f"{_OP}.C2", f"takes {least} or {least + 1} operands, got {len(types)}")
+    require(least <= len(types) <= least + 2, f"{_OP}.C2", f"takes {least} to {least + 2} operands, got {len(types)}")
     x, source = types[:2]
     require(custom or attrs.select in _SELECT, f"{_OP}.C3", f"select must be one of {', '.join(_SELECT)}")
     require(custom or attrs.scatter in monoids.MONOIDS, f"{_OP}.C3", f"unknown monoid {attrs.scatter!r}")
@@ -89,11 +90,9 @@ def select_and_scatter_infer(types: Types, attrs: SelectAndScatterAttrs, regions
             require(
                 given == [one, one, wanted], f"{_OP}.C9", f"a region must be (a, b) -> {wanted.text()} on {one.text()}"
             )
-    if len(types) > least:
-        wanted = TensorType(bools, x.shape)
-        require(
-            types[-1].bare == wanted, f"{_OP}.C10", f"the last operand must be {wanted.text()}, got {types[-1].bare}"
-        )
+    for i, like in enumerate((x, source)[: len(types) - least], least):
+        wanted = TensorType(bools, like.shape)
+        require(types[i].bare == wanted, f"{_OP}.C10", f"operand {i} must be {wanted.text()}, got {types[i].bare}")
     return (x.bare,)
 
 
@@ -116,22 +115,22 @@ def select_and_scatter_rule(types: Types, results: Types, attrs: SelectAndScatte
     maps = [tuple(operand), tuple(sources)]
     if has_init(attrs):
         maps.append(())
-    if len(types) > len(maps):
-        maps.append(tuple(operand))
+    maps += [tuple(operand), tuple(sources)][: len(types) - len(maps)]
     linear = ((1,),) if attrs.scatter == "add" and source.dtype.kind != "b" else ()
     flops = 2 * prod(source.shape) * prod(s.size for s in attrs.window)
     return Rule(tuple(factors), tuple(maps), (tuple((d,) for d in range(x.rank)),), linear, flops)
 
 
 def select_and_scatter_kernel(
-    attrs: SelectAndScatterAttrs, x: Array, source: Array, eligible: Array | None = None
+    attrs: SelectAndScatterAttrs, x: Array, source: Array, eligible: Array | None = None, live: Array | None = None
 ) -> Array:
     """By comparison and monoid."""
     wide = widened(source)
     start = kernels.around(attrs.scatter, wide.dtype)
     with np.errstate(all="ignore"):
+        select, scatter = _SELECT[attrs.select], monoids.ufunc(attrs.scatter)
         out = kernels.select_and_scatter(
-            widened(x), wide, attrs.window, _SELECT[attrs.select], monoids.ufunc(attrs.scatter), start, eligible, start
+            widened(x), wide, attrs.window, select, scatter, start, eligible, live, neutral=start
         )
     return out.astype(x.dtype, copy=False)
 
@@ -147,7 +146,7 @@ def select_and_scatter_execute(machine: Machine, node: Node, arguments: Sequence
     select, scatter = (_binary(machine, r) for r in node.regions)
     sides = (WindowDim(), *attrs.window)
     start = init.reshape([-1] + [1] * (x.ndim - 1))
-    found = kernels.select_and_scatter(x, source, sides, select, scatter, start, rest[0] if rest else None)
+    found = kernels.select_and_scatter(x, source, sides, select, scatter, start, *(rest or [None]))
     return [list(found)]
 
 
@@ -185,18 +184,24 @@ def select_and_scatter_localize(ctx: Localizer, operands: Sequence[Value]) -> Se
     assert isinstance(attrs, SelectAndScatterAttrs)
     cuts = {d: cut for d in range(len(attrs.window)) if (cut := _cut(ctx, operands, attrs, d)) is not None}
     at = 3 if has_init(attrs) else 2
-    eligible = operands[at] if len(operands) > at else None
+    eligible, live = [*operands[at:], None, None][:2]
     x, source = operands[:2]
     for d, cut in cuts.items():
         x = _around(ctx, x, d, cut, None)
         if eligible is not None:
             eligible = _around(ctx, eligible, d, cut, 0)
-        source = _sources(ctx, source, d, cut, attrs, operands)
+        if live is not None:
+            live = FETCH(ctx.builder, live, dim=d, reading=cut.source, fill=0)
+        fill = None if has_init(attrs) else fill_number(attrs.scatter, source.type.dtype)
+        source = FETCH(ctx.builder, source, dim=d, reading=cut.source, fill=fill)
     for d, cut in cuts.items():
         inside = _inside(ctx, x, d, cut)
         eligible = inside if eligible is None else AND(ctx.builder, eligible, inside)
+        if has_init(attrs):  # with regions no source is known to change nothing
+            exists = _exists(ctx, source, d, cut)
+            live = exists if live is None else AND(ctx.builder, live, exists)
     local = replace(attrs, window=Window(cuts[d].side if d in cuts else s for d, s in enumerate(attrs.window)))
-    given = [x, source, *operands[2:at], *(() if eligible is None else (eligible,))]
+    given = [x, source, *operands[2:at], *(v for v in (eligible, live) if v is not None)]
     (found,) = ctx.node.op.emit(ctx.builder, given, local, tuple(map(scalar_region, ctx.node.regions)))
     for d, cut in cuts.items():
         found = _part(ctx, found, d, cut.reach, _lead(ctx, d, cut), ctx.chunk(d))
@@ -243,19 +248,11 @@ def _around(ctx: Localizer, x: Value, d: int, cut: _Cut, fill: int | None) -> Va
     return x if lead is None else _part(ctx, x, d, cut.plan.block - 1, -lead, length)
 
 
-def _sources(
-    ctx: Localizer, source: Value, d: int, cut: _Cut, attrs: SelectAndScatterAttrs, operands: Sequence[Value]
-) -> Value:
-    """The windows' sources; where there is no such window, what changes nothing."""
-    b = ctx.builder
-    if not has_init(attrs):
-        return FETCH(b, source, dim=d, reading=cut.source, fill=fill_number(attrs.scatter, source.type.dtype))
-    got = FETCH(b, source, dim=d, reading=cut.source)
+def _exists(ctx: Localizer, source: Value, d: int, cut: _Cut) -> Value:
+    """Where there is a window for the fetched source."""
     g = cut.plan
-    low = Expression(b, ctx.index(cut.source.to_axes)) * g.scale / g.block * g.slope + g.base
-    real = _between(ctx, low, got, d, cut.source.size)
-    wide = Expression(b, operands[2]).spread(got.type.shape)
-    return Expression(b, real).select(Expression(b, got), wide).value
+    low = Expression(ctx.builder, ctx.index(cut.source.to_axes)) * g.scale / g.block * g.slope + g.base
+    return _between(ctx, low, source, d, cut.source.size)
 
 
 def _inside(ctx: Localizer, x: Value, d: int, cut: _Cut) -> Value:

@@ -156,8 +156,3 @@ class _Planner:
         if value in self.partial:
             return self.partial[value]
         return Output(value, "each" if self.each[value] else "row")
-
-
-def row_dtypes(plan: Plan) -> tuple[DType, ...]:
-    """The dtypes of the row buffers."""
-    return tuple(v.type.dtype for v in plan.kept)

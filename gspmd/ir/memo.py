@@ -1,0 +1,59 @@
+"""Memos of what follows from an op's attributes: layers of a model repeat, so most questions were asked before.
+
+A memo outlives the program that filled it. Attributes that hold an array are therefore never kept in one: the constants
+of a program die with it. Nor are those whose `==` is not equality to the bit: 0.0 is no -0.0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import fields
+from functools import cache, lru_cache
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from gspmd.ir.attrs import Attrs
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Memo(Generic[P, R]):
+    """A function whose last argument is an op's attributes, memoised where these may be kept and compared."""
+
+    __slots__ = ("_function", "_remembered")
+
+    def __init__(self, function: Callable[P, R], maxsize: int) -> None:
+        self._function = function
+        self._remembered = lru_cache(maxsize)(function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        ask = self._remembered if memoisable(args[-1].__class__) else self._function
+        return ask(*args, **kwargs)
+
+    def cache_info(self) -> Any:
+        """Hits and misses so far, as `functools.lru_cache` counts them."""
+        return self._remembered.cache_info()
+
+
+def memo_by_attrs(maxsize: int) -> Callable[[Callable[P, R]], Memo[P, R]]:
+    """Memoise a function whose last argument is an op's attributes."""
+    return lambda function: Memo(function, maxsize)
+
+
+@cache
+def memoisable(kind: type[object]) -> bool:
+    """Whether attributes of a class may be the key of a memo: compared to the bit, and small."""
+    return compares_bits(kind) and _tells(kind, "Dense") is None
+
+
+@cache
+def compares_bits(kind: type[object]) -> bool:
+    """Whether `==` on attributes of a class is equality to the bit: no field of theirs may hold a float."""
+    return _tells(kind, "float|complex|Any|object") is None
+
+
+def _tells(kind: type[object], words: str) -> str | None:
+    """The first field of an attribute class whose annotation has one of some words; None if there is none."""
+    assert issubclass(kind, Attrs)
+    return next((f.name for f in fields(kind) if re.search(words, str(f.type))), None)
