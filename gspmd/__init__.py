@@ -15,15 +15,17 @@ if TYPE_CHECKING:
     from gspmd.array import Array, from_callback, from_shards
     from gspmd.driver.annotate import mesh_split, shard
     from gspmd.driver.compiled import Compiled, compile
+    from gspmd.driver.functions import program
     from gspmd.driver.imports import from_jax, from_stablehlo
     from gspmd.driver.jit import jit
     from gspmd.driver.meshes import default_mesh
     from gspmd.driver.module import Module, trace
-    from gspmd.driver.sources import load, program
+    from gspmd.driver.sources import load
     from gspmd.frontend.config import enable_x64
     from gspmd.frontend.control import cond, fori_loop, scan, switch, while_loop
     from gspmd.frontend.grad import grad, value_and_grad
     from gspmd.frontend.nn import stop_gradient
+    from gspmd.frontend.tree import tree_map
     from gspmd.ir.errors import GspmdError
     from gspmd.ir.mesh import Mesh
     from gspmd.ir.sharding import Sharding
@@ -34,15 +36,17 @@ _HOMES = {
     "gspmd.array": "Array from_callback from_shards",
     "gspmd.driver.annotate": "mesh_split shard",
     "gspmd.driver.compiled": "Compiled compile",
+    "gspmd.driver.functions": "program",
     "gspmd.driver.imports": "from_jax from_stablehlo",
     "gspmd.driver.jit": "jit",
     "gspmd.driver.meshes": "default_mesh",
     "gspmd.driver.module": "Module trace",
-    "gspmd.driver.sources": "load program",
+    "gspmd.driver.sources": "load",
     "gspmd.frontend.config": "enable_x64",
     "gspmd.frontend.control": "cond fori_loop scan switch while_loop",
     "gspmd.frontend.grad": "grad value_and_grad",
     "gspmd.frontend.nn": "stop_gradient",
+    "gspmd.frontend.tree": "tree_map",
     "gspmd.ir.errors": "GspmdError",
     "gspmd.ir.mesh": "Mesh",
     "gspmd.ir.sharding": "Sharding",
@@ -78,6 +82,7 @@ __all__ = [
     "stop_gradient",
     "switch",
     "trace",
+    "tree_map",
     "value_and_grad",
     "while_loop",
     "world",

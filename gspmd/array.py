@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from gspmd.ir.dtypes import DType, dtype_kind, dtype_name
+from gspmd.ir.dtypes import DTYPES, DType, dtype_kind, dtype_name, is_integer, native
 from gspmd.ir.errors import ExecutionError, ShardingError
 from gspmd.ir.location import user_location
 from gspmd.ir.opdef import Array as NumpyArray
@@ -22,7 +22,8 @@ from gspmd.runtime.world import channel_for
 class Array:
     """A tensor in shards. This process holds those of its own devices: all of them without MPI, one under MPI.
 
-    `np.asarray(a)` puts the whole together, which under MPI every rank must do at the same point of the program.
+    `np.asarray(a)` puts the whole together, which under MPI every rank must do at the same point of the program. An
+    array does not compute: jitted functions do, and NumPy does with the whole.
     """
 
     __slots__ = ("_shards", "channel", "type")
@@ -36,10 +37,15 @@ class Array:
 
     @property
     def shards(self) -> Shards:
-        """The shards of this process, padded to their common shape; to be read only, as calls may share them.
+        """The shards of this process, padded to their common shape: views that cannot be written to.
 
         Raises ExecutionError if the array was donated to a call.
         """
+        return [_read_only(x) for x in self.buffers]
+
+    @property
+    def buffers(self) -> Shards:
+        """The memory of the shards, for calls, which only read it; raises ExecutionError if the array was donated."""
         if self._shards is None:
             raise ExecutionError(
                 f"an array of type {self.type.text()} was donated to an earlier call and is gone",
@@ -50,7 +56,7 @@ class Array:
 
     def donate(self) -> Shards:
         """Hand the shards over to a call; the array is empty from now on."""
-        shards, self._shards = self.shards, None
+        shards, self._shards = self.buffers, None
         return shards
 
     @property
@@ -96,11 +102,26 @@ class Array:
     def _whole(self) -> NumpyArray:
         mesh = self.sharding.mesh
         if len(self.channel.indices) == mesh.size:
-            return assemble(self.shards, self.type)
+            return assemble(self.buffers, self.type)
         if self.sharding.is_replicated:
-            return self.shards[0].copy()
-        (stacked,) = self.channel.all_gather([s[np.newaxis] for s in self.shards], mesh.whole, 0)
+            return self.buffers[0].copy()
+        (stacked,) = self.channel.all_gather([s[np.newaxis] for s in self.buffers], mesh.whole, 0)
         return assemble(list(stacked), self.type)
+
+    def __copy__(self) -> Array:
+        """Another array of the same memory, which is not donated with this one."""
+        return Array(self.type, self.buffers, self.channel)
+
+    def __deepcopy__(self, memo: object) -> Array:
+        """An array with memory of its own."""
+        return Array(self.type, [x.copy() for x in self.buffers], self.channel)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled are the shards of this process; they can be read by one that holds the same devices."""
+        return _restored, (self.type, self.buffers, self.channel.indices)
+
+    def __getitem__(self, index: object) -> NoReturn:
+        raise TypeError(f"a gspmd.Array is not indexed outside of jitted functions{_INSTEAD}")
 
     def __float__(self) -> float:
         return float(np.asarray(self).item())
@@ -119,9 +140,42 @@ class Array:
     def local(self) -> NumpyArray:
         """The real elements of this rank's first shard, without padding; to be read only."""
         index = shard_index(self.type, self.channel.indices[0])
-        real = self.shards[0][tuple(slice(0, s.stop - s.start) for s in index)]
-        real.flags.writeable = False
-        return real
+        return _read_only(self.buffers[0][(*(slice(0, s.stop - s.start) for s in index), ...)])
+
+
+_INSTEAD = ": use np.asarray(array), or compute within a function decorated with @gspmd.jit"
+
+
+def _refuse(self: Array, other: object = None) -> Any:
+    """An operator on a held array; NumPy's arrays and traced values take it up themselves."""
+    if other is None or (isinstance(other, (int, float, complex, Array)) and not isinstance(other, np.generic)):
+        raise TypeError(f"a gspmd.Array does not compute outside of jitted functions{_INSTEAD}")
+    return NotImplemented
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"):
+    setattr(Array, f"__{_name}__", _refuse)
+    setattr(Array, f"__r{_name}__", _refuse)
+for _name in ("neg", "pos", "abs"):
+    setattr(Array, f"__{_name}__", _refuse)
+
+
+def _restored(type_: TensorType, shards: Shards, indices: tuple[int, ...]) -> Array:
+    """An array from its pickle; raises ExecutionError in a process that holds other devices than the one it is from."""
+    channel = channel_for(sharding_of(type_).mesh)
+    if channel.indices != indices:
+        raise ExecutionError(
+            f"a pickled array holds shards of devices {list(indices)}, this process those of {list(channel.indices)}",
+            rule="call.C5",
+            fix="keep np.asarray(array) instead: every process can read the whole",
+        )
+    return Array(type_, shards, channel)
+
+
+def _read_only(array: NumpyArray) -> NumpyArray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def from_numpy(whole: Any, sharding: Sharding) -> Array:
@@ -182,16 +236,19 @@ def _extent(index: Index) -> tuple[int, ...]:
 
 
 def _as_shard(given: Any, full: TensorType) -> NumpyArray:
-    """A user's piece in the dtype of the array; raises ExecutionError if that would change its kind of number."""
-    piece = np.asarray(given)
+    """A user's piece in the dtype of the array; raises ExecutionError if that changes its kind or an integer."""
+    piece = native(np.asarray(given))
     if piece.dtype == full.dtype:
         return piece
-    if piece.dtype.kind not in "biufc" or dtype_kind(piece.dtype) != dtype_kind(full.dtype):
+    if piece.dtype not in DTYPES.values() or dtype_kind(piece.dtype) != dtype_kind(full.dtype):
         raise ExecutionError(
             f"a shard of an array of {dtype_name(full.dtype)} holds {piece.dtype}",
             fix=f"convert it: x.astype({full.dtype.name!r})",
         )
-    return piece.astype(full.dtype)
+    converted = piece.astype(full.dtype)
+    if is_integer(full.dtype) and not np.array_equal(converted, piece):
+        raise ExecutionError(f"a shard of an array of {dtype_name(full.dtype)} holds an integer that does not fit")
+    return converted
 
 
 def _own(shard: NumpyArray, given: Any) -> NumpyArray:

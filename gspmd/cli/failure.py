@@ -43,7 +43,7 @@ def _all_lines(trace: TracebackType | None) -> Iterator[Location]:
 
 
 def _user_lines(trace: TracebackType | None) -> Iterator[Location]:
-    """The lines of the traceback that are the user's own, outermost first; compiled code names files that are not here."""
+    """The lines of the traceback that are the user's own, outermost first; compiled code may name files not here."""
     for loc in _all_lines(trace):
         path = Path(loc.file).resolve()
         if is_outside(loc.file) and is_outside(str(path)) and not str(path).startswith(_OTHERS) and path.is_file():

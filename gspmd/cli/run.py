@@ -41,6 +41,8 @@ def _settle(arguments: argparse.Namespace) -> None:
     check_readable(arguments.file)
     if arguments.ranks is not None and arguments.ranks < 1:
         raise UsageError(f"a job has at least one rank, not {arguments.ranks}")
+    if arguments.random is not None and arguments.random < 0:
+        raise UsageError(f"--random takes a seed of 0 or more, not {arguments.random}")
     mesh = mesh_of(arguments)
     if mesh is not None and arguments.ranks is not None and mesh.size != arguments.ranks:
         raise UsageError(f"--mesh {arguments.mesh} has {mesh.size} devices, but --ranks is {arguments.ranks}")

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from gspmd.array import Array, from_numpy
-from gspmd.driver.reshard import reshard
+from gspmd.driver.meshes import check_mesh
+from gspmd.driver.reshard import resharded
 from gspmd.frontend.annotate import Entry, entries_of_mapping, shard_tracer, sharding_of_entries
 from gspmd.frontend.config import canonical_array
 from gspmd.frontend.scope import is_tracing
@@ -24,13 +25,13 @@ def shard(x: Any, mesh: Mesh, *entries: Entry) -> Any:
     to 32 bits unless `enable_x64` is on) into a `gspmd.Array`, or moves one to another sharding. Raises ShardingError
     at the user's line for unknown or repeated axes and a wrong number of entries.
     """
+    check_mesh(mesh)
     if is_tracing():
         return shard_tracer(x, mesh, *entries)
     held = x if isinstance(x, Array) else np.asarray(x)
     target = sharding_of_entries(held.ndim, mesh, entries).closed()
     if isinstance(held, Array) and held.sharding.mesh == mesh:
-        shards = reshard(held.shards, held.type, target, held.channel)
-        return Array(held.type.with_sharding(target), shards, held.channel)
+        return resharded(held, target)
     return from_numpy(canonical_array(np.asarray(held)), target)
 
 

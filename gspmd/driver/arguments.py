@@ -12,8 +12,8 @@ import numpy as np
 
 from gspmd.array import Array
 from gspmd.frontend.config import canonical, canonical_array
-from gspmd.frontend.tracer import Tracer, is_scalar
-from gspmd.ir.dtypes import dtype_kind
+from gspmd.frontend.tracer import Tracer, is_scalar, python_type
+from gspmd.ir.dtypes import dtype_kind, native
 from gspmd.ir.errors import ExecutionError, TraceError
 from gspmd.ir.location import user_location
 from gspmd.ir.opdef import Array as NumpyArray
@@ -40,7 +40,7 @@ def accept(leaf: Any, type_: TensorType, what: str) -> Array | NumpyArray:
     if is_scalar(leaf) and not type_.shape:
         return _of_number(leaf, type_, what)
     try:
-        array = canonical_array(_native(np.asarray(leaf)))
+        array = canonical_array(np.asarray(leaf))
     except (OverflowError, ValueError) as error:
         raise _mismatch(what, type_, str(error)) from None
     return _matching(array, type_, what)
@@ -50,16 +50,11 @@ def argument_type(leaf: Any) -> Any:
     """What to trace a function with for an argument: the type of NumPy data, all else as it is."""
     if not isinstance(leaf, (np.ndarray, np.generic)):
         return leaf
-    array = _native(np.asarray(cast("Any", leaf)))
+    array = native(np.asarray(cast("Any", leaf)))
     try:
         return TensorType(canonical(array.dtype), array.shape)
     except ValueError:
         return array  # tracing tells what is wrong with it
-
-
-def _native(array: NumpyArray) -> NumpyArray:
-    """The array in this machine's byte order."""
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def input_label(index: int, name: str) -> str:
@@ -75,7 +70,7 @@ def _matching(held: Held, type_: TensorType, what: str) -> Held:
 
 
 def _of_number(number: Any, type_: TensorType, what: str) -> NumpyArray:
-    kind = "bool" if isinstance(number, bool) else type(number).__name__
+    kind = python_type(number).__name__
     if _RANK[kind] > _RANK[dtype_kind(type_.dtype)]:
         raise _mismatch(what, type_, f"got the Python {kind} {number!r}")
     try:

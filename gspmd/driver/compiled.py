@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Sequence
-from itertools import accumulate
 from typing import Any
 
-import numpy as np
-
 from gspmd.array import Array
-from gspmd.driver.module import Module, executor_for, needs_none, trace
+from gspmd.driver.functions import declared_types
+from gspmd.driver.module import Module, executor_for, trace
 from gspmd.driver.pipeline import Stages, run_stages, with_mesh
-from gspmd.driver.reshard import reshard
+from gspmd.driver.reshard import shards_of
 from gspmd.driver.watch import CallChecker
 from gspmd.inspect.check import CheckReport, check_stages
 from gspmd.inspect.collectives import CollectiveUse, collectives_of
@@ -22,13 +20,11 @@ from gspmd.ir.errors import ExecutionError, UsageError
 from gspmd.ir.graph import Program
 from gspmd.ir.location import user_location
 from gspmd.ir.mesh import Mesh
-from gspmd.ir.opdef import Shards
 from gspmd.ir.printer import print_program, value_names
 from gspmd.ir.sharding import Sharding
 from gspmd.ir.types import TensorType
 from gspmd.runtime.environment import world
 from gspmd.runtime.executor import Executor, detached
-from gspmd.runtime.layout import distribute, sharding_of
 from gspmd.runtime.transport import Channel
 from gspmd.runtime.world import channel_for, lockstep
 
@@ -39,14 +35,14 @@ class Compiled:
     """A compiled program. Call it: alone it runs all devices in lockstep, in an MPI job of as many ranks on the ranks.
 
     Arguments and results nest as the function's own; leaves are NumPy arrays (the same on every rank), Python numbers
-    or `gspmd.Array`; results are `gspmd.Array` and go into the next call without moving bytes. NumPy data that is 64
-    bits wide may stand for 32 bits unless `enable_x64` is on.
+    or `gspmd.Array`. Results are `gspmd.Array` and go into the next call as they are, or are resharded if that call
+    holds its argument otherwise. NumPy data that is 64 bits wide may stand for 32 bits unless `enable_x64` is on.
     """
 
-    def __init__(self, module: Module, stages: Stages, donate: Sequence[int] = ()) -> None:
+    def __init__(self, module: Module, stages: Stages, donate: Sequence[int] | None = None) -> None:
         self.module = module
         self.stages = stages
-        self._donated = donated_leaves(module, donate)
+        self._donated = module.leaves_of(module.donate if donate is None else donate)
         self._executors: dict[Channel, Executor] = {}
         self._checker = CallChecker.from_environment(module)
         if world().size == self.mesh.size > 1:
@@ -158,27 +154,12 @@ class Compiled:
             raise error.at(user_location()) from None
 
 
-def shards_of(held: Array | np.ndarray[Any, Any], type_: TensorType, channel: Channel) -> Shards:
-    """An argument as the shards that the program takes; a sharded array laid out otherwise is resharded."""
-    if not isinstance(held, Array):
-        return distribute(held, type_, channel.indices)
-    if held.channel is not channel:
-        raise ExecutionError(
-            f"an array lives on the mesh {held.sharding.mesh.text()}, the program runs on {channel.mesh.text()}",
-            rule="call.C3",
-            fix="bring it there with gspmd.shard(array, mesh, ...)",
-        )
-    if held.sharding == sharding_of(type_):
-        return held.shards
-    return reshard(held.shards, held.type, sharding_of(type_), channel)
-
-
 def compile(
     program: Module | Callable[..., Any],
     *types: Any,
     mesh: Mesh | None = None,
     devices: int | None = None,
-    donate: Sequence[int] = (),
+    donate: Sequence[int] | None = None,
     until: str = "scheduled",
     verify: bool = True,
     progress: Callable[[str], None] | None = None,
@@ -186,23 +167,13 @@ def compile(
     """Compile a module, or a function with the types of its arguments, for a mesh.
 
     `mesh` and `devices` are read off the annotations when left out. `donate` gives the positions of arguments that a
-    call may use up: a `gspmd.Array` in them is empty after the call, and its memory is freed at its last use. `until`
-    stops at an earlier stage; `verify=False` leaves out the checks after each stage.
+    call may use up: a `gspmd.Array` in them is empty after the call, and its memory is freed at its last use. A jitted
+    function has its own mesh and donated arguments. `until` stops at an earlier stage; `verify=False` leaves out the
+    checks after each stage. Raises UsageError for arguments that it cannot take.
     """
     module = _module_of(program, types)
     meshed = with_mesh(module.program, mesh, devices)
     return Compiled(module, run_stages(meshed, until, verified=verify, progress=progress), donate)
-
-
-def donated_leaves(module: Module, donate: Sequence[int]) -> tuple[int, ...]:
-    """The numbers of the leaves of some arguments; raises UsageError for an argument that is not there."""
-    tree = module.in_tree
-    sizes = [1] * len(module.input_types) if tree is None else [child.size for child in tree.children]
-    wrong = [i for i in donate if not 0 <= i < len(sizes)]
-    if wrong:
-        raise UsageError(f"donate={list(donate)}, but {module.program.name} takes {len(sizes)} arguments")
-    starts = [0, *accumulate(sizes)]
-    return tuple(leaf for i in donate for leaf in range(starts[i], starts[i + 1]))
 
 
 def _module_of(program: Module | Callable[..., Any], types: Sequence[Any]) -> Module:
@@ -212,16 +183,12 @@ def _module_of(program: Module | Callable[..., Any], types: Sequence[Any]) -> Mo
             raise UsageError(f"a module has its types already, {len(types)} more are given", fix="leave them out")
         return program
     if not callable(program):
-        raise UsageError(f"compile takes a module or a function, not {type(program).__name__}")
+        raise UsageError(f"compile takes a module or a function, not {type(program).__name__}", loc=user_location())
     return trace(program, *_types_of(program, types))
 
 
 def _types_of(function: Callable[..., Any], types: Sequence[Any]) -> Sequence[Any]:
-    declared: Sequence[Any] | None = getattr(function, "__gspmd_types__", None)
-    if types:
-        return types
-    if declared is None and needs_none(function):
-        return ()
+    declared = types or declared_types(function)
     if declared is None:
         raise UsageError(
             f"the types of the arguments of {getattr(function, '__name__', 'the function')} are not known",

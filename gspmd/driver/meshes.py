@@ -6,10 +6,18 @@ import os
 from math import prod
 
 from gspmd.ir.errors import UsageError
+from gspmd.ir.location import user_location
 from gspmd.ir.mesh import Mesh
 from gspmd.runtime.environment import world
 
 MESH_VARIABLE = "GSPMD_MESH"
+
+
+def check_mesh(mesh: object) -> None:
+    """Raise UsageError, at the user's line, for a mesh that is none; None is no mesh at all."""
+    if mesh is not None and not isinstance(mesh, Mesh):
+        fix = f"write gspmd.Mesh({mesh})" if isinstance(mesh, dict) else 'as in gspmd.Mesh({"data": 2, "model": 4})'
+        raise UsageError(f"a mesh is a gspmd.Mesh, not {type(mesh).__name__}", loc=user_location(), fix=fix)
 
 
 def parse_mesh_option(text: str) -> Mesh:
@@ -27,7 +35,7 @@ def default_mesh(**axes: int) -> Mesh:
     """The mesh to run on: `--mesh` or GSPMD_MESH wins; else the given sizes, -1 taking what is left of the ranks.
 
     `gspmd.default_mesh(data=-1, model=1)`. A process on its own is one rank, and simulates a mesh that has no -1.
-    Raises UsageError if the sizes do not fit the number of ranks.
+    Raises UsageError if the sizes do not fit the number of ranks, or the mesh given names none of the program's axes.
     """
     ranks = world().size
     given = os.environ.get(MESH_VARIABLE, "")
@@ -37,6 +45,12 @@ def default_mesh(**axes: int) -> Mesh:
             raise UsageError(
                 f"{MESH_VARIABLE}={given} has {mesh.size} devices, but this job has {ranks} ranks",
                 fix=f"start {mesh.size} ranks, or give a mesh of {ranks} devices",
+            )
+        if mesh.size > 1 and axes and not set(mesh.axis_names) & set(axes):
+            raise UsageError(
+                f"the mesh {given} has none of the axes that the program uses: {', '.join(axes)}",
+                loc=user_location(),
+                fix=f"name them, as in {next(iter(axes))}={mesh.size}",
             )
         return Mesh([*mesh.axes, *((name, 1) for name in axes if name not in mesh.axis_names)])
     text = ", ".join(f"{name}={n}" for name, n in axes.items())

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from gspmd.array import Array
 from gspmd.driver.arguments import accept, argument_type, input_label
+from gspmd.driver.functions import configuration
 from gspmd.frontend.trace import trace as trace_function
 from gspmd.frontend.tree import TreeDef, flatten
-from gspmd.ir.errors import ExecutionError
+from gspmd.ir.errors import ExecutionError, UsageError
 from gspmd.ir.graph import Program
+from gspmd.ir.location import user_location
 from gspmd.ir.mesh import Mesh
 from gspmd.ir.opdef import Array as NumpyArray
 from gspmd.ir.printer import print_program
 from gspmd.ir.types import TensorType
-from gspmd.runtime.executor import Executor, detached
+from gspmd.runtime.executor import Executor
 from gspmd.runtime.world import lockstep
 
 _SHOWN = 100  # characters of a nesting in a message
@@ -28,13 +30,21 @@ class Module:
     """A program at the stage where it was made or loaded.
 
     Without trees (a program read from text) it takes its inputs as separate arguments, and hands out a bare result
-    where there is one and a tuple where there are several.
+    where there is one and a tuple where there are several. `donate` are the arguments that a call of the compiled
+    program may use up, unless `compile` is told others.
     """
 
-    def __init__(self, program: Program, in_tree: TreeDef | None = None, out_tree: TreeDef | None = None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        in_tree: TreeDef | None = None,
+        out_tree: TreeDef | None = None,
+        donate: Sequence[int] = (),
+    ) -> None:
         self.program = program
         self.in_tree = in_tree
         self.out_tree = out_tree
+        self.donate = tuple(donate)
         self._executor: Executor | None = None
 
     def __repr__(self) -> str:
@@ -63,8 +73,7 @@ class Module:
         """Run on one device (a program at a local stage: on all devices of its mesh, in this process)."""
         if self._executor is None:
             self._executor = executor_for(self.program)
-        arrays = self.whole(arguments)
-        return self.unflatten(detached(self._executor.run_whole(arrays), arrays))
+        return self.unflatten(self._executor.run_whole(self.whole(arguments)))
 
     def flatten(self, arguments: tuple[Any, ...]) -> list[Any]:
         """The leaves of a call's arguments; raises ExecutionError if they nest otherwise than the program's."""
@@ -92,6 +101,14 @@ class Module:
         """The arguments of a call from their leaves."""
         return tuple(leaves) if self.in_tree is None else self.in_tree.unflatten(leaves)
 
+    def leaves_of(self, positions: Sequence[int]) -> tuple[int, ...]:
+        """The numbers of the leaves of some arguments; raises UsageError for an argument that is not there."""
+        sizes = [1] * len(self.input_types) if self.in_tree is None else [child.size for child in self.in_tree.children]
+        if any(not 0 <= i < len(sizes) for i in positions):
+            raise UsageError(f"donate={list(positions)}, but {self.program.name} takes {len(sizes)} arguments")
+        starts = [0, *accumulate(sizes)]
+        return tuple(leaf for i in positions for leaf in range(starts[i], starts[i + 1]))
+
     def unflatten(self, results: list[Any]) -> Any:
         """The results in the function's own nesting."""
         if self.out_tree is not None:
@@ -113,20 +130,17 @@ def _short(tree: TreeDef) -> str:
 def trace(function: Any, *types: Any, **keywords: Any) -> Module:
     """Trace a function of tensors into a module; arguments are types (`TensorType`) or arrays, nested as it takes them.
 
-    Of arrays only the types matter; 64-bit NumPy data counts as 32 bits wide unless `enable_x64` is on. Raises
-    TraceError, naming the line, for what a traced function cannot do.
+    Of arrays only the types matter; 64-bit NumPy data counts as 32 bits wide unless `enable_x64` is on. A jitted
+    function brings its mesh and its donated arguments along. Raises TraceError, naming the line, for what a traced
+    function cannot do.
     """
+    if not callable(function):
+        raise UsageError(f"trace takes a function, not {type(function).__name__}", loc=user_location())
+    own = configuration(function)
     leaves, tree = flatten((types, keywords))
     positional, named = tree.unflatten([argument_type(x) for x in leaves])
-    traced = trace_function(function, *positional, **named)
-    return Module(traced.program, traced.in_tree, traced.out_tree)
-
-
-def needs_none(function: Callable[..., Any]) -> bool:
-    """Whether a function can be called without arguments."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return all(p.default is not p.empty or p.kind in variable for p in parameters)
+    if own is None:
+        traced = trace_function(function, *positional, **named)
+    else:
+        traced = trace_function(own.function, *positional, mesh=own.mesh, **named)
+    return Module(traced.program, traced.in_tree, traced.out_tree, () if own is None else own.donate)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
 
+from gspmd.driver.meshes import check_mesh
 from gspmd.ir.collector import collector_paused
 from gspmd.ir.errors import UsageError
 from gspmd.ir.graph import STAGES, Program
@@ -96,6 +97,7 @@ def with_mesh(program: Program, mesh: Mesh | None, devices: int | None) -> Progr
 
     Raises UsageError if mesh, number of devices and annotations contradict one another.
     """
+    check_mesh(mesh)
     if mesh is not None and program.mesh is not None and mesh != program.mesh:
         raise UsageError(
             f"the program is annotated for the mesh {program.mesh.text()}, but compile was given {mesh.text()}",

@@ -1,34 +1,23 @@
-"""Where programs come from: text files, StableHLO, functions in Python files, decorated functions."""
+"""Where programs come from: text files, StableHLO, functions in Python files."""
 
 from __future__ import annotations
 
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from gspmd.driver.functions import Function, declared_types
 from gspmd.driver.imports import is_mlir, load_mlir
-from gspmd.driver.module import Module, needs_none, trace
+from gspmd.driver.module import Module, trace
 from gspmd.ir.errors import UsageError
 from gspmd.ir.opdef import Array
 from gspmd.ir.parser import parse_bytes
 from gspmd.ir.verify import verify
 from gspmd.ops import OPS
-
-Function = Callable[..., Any]
-
-
-def program(*types: Any) -> Callable[[Function], Function]:
-    """Declare the types of a function's arguments, so that it can be compiled by name (`gspmd run model.py:f`)."""
-
-    def declare(function: Function) -> Function:
-        function.__gspmd_types__ = types  # pyright: ignore[reportFunctionMemberAccess]
-        return function
-
-    return declare
 
 
 def load(path: str | Path, inputs: Mapping[str, Array] | None = None) -> Module:
@@ -77,9 +66,7 @@ def _load_function(file: str, name: str, inputs: Mapping[str, Array] | None) -> 
         names = [n for n, v in members.items() if callable(v) and not isinstance(v, type) and not n.startswith("_")]
         close = get_close_matches(name, names, 3) or names[:5]
         raise UsageError(f"{file} has no function {name!r}", fix=f"it has {', '.join(close) or 'none'}")
-    types: tuple[Any, ...] | None = getattr(function, "__gspmd_types__", None)
-    if types is None and needs_none(function):
-        types = ()
+    types = declared_types(function)
     if types is None:
         if inputs is None:
             raise UsageError(
@@ -87,7 +74,7 @@ def _load_function(file: str, name: str, inputs: Mapping[str, Array] | None) -> 
                 fix="decorate it with @gspmd.program(TensorType(...), ...), or give --inputs",
             )
         types = _types_of_inputs(function, name, inputs)
-    return trace(getattr(function, "function", function), *types)
+    return trace(function, *types)
 
 
 def _types_of_inputs(function: Function, name: str, inputs: Mapping[str, Array]) -> tuple[Any, ...]:

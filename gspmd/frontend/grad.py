@@ -11,7 +11,7 @@ import numpy as np
 from gspmd.frontend.numpy_core import scalar
 from gspmd.frontend.pullback import Pullback
 from gspmd.frontend.regions import Draft, captures_of, draft, lift_leaf
-from gspmd.frontend.scope import current_scope, trace_error
+from gspmd.frontend.scope import current_scope, is_tracing, trace_error
 from gspmd.frontend.tracer import Tracer
 from gspmd.frontend.tree import TreeDef, flatten
 from gspmd.ir.dtypes import is_float
@@ -42,6 +42,12 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
 
     @wraps(f)
     def both(*args: Any, **keywords: Any) -> tuple[Any, Any]:
+        if not is_tracing():
+            raise trace_error(
+                "gspmd.grad and gspmd.value_and_grad differentiate traced code, and no function is being traced",
+                rule="grad.C5",
+                fix="give the gradient to gspmd.jit: gspmd.jit(gspmd.grad(f))(x)",
+            )
         single = isinstance(argnums, (int, np.integer))
         numbers = [_position(n, len(args)) for n in ((argnums,) if isinstance(argnums, (int, np.integer)) else argnums)]
         trees = [flatten(args[n]) for n in numbers]

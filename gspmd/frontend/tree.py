@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from gspmd.ir.errors import UsageError
+from gspmd.ir.location import user_location
 from gspmd.ir.mesh import Mesh
 from gspmd.ir.sharding import Sharding
 
@@ -76,6 +78,22 @@ def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
     """The leaves of a nesting, left to right (dicts with names as keys: sorted), and its shape."""
     leaves: list[Any] = []
     return leaves, _flatten(tree, leaves)
+
+
+def tree_map(function: Callable[..., Any], tree: Any, *more: Any) -> Any:
+    """The nesting with each leaf replaced by the function of it (and of the leaves there in further nestings).
+
+    Raises UsageError, at the user's line, if the nestings differ.
+    """
+    leaves, shape = flatten(tree)
+    columns = [leaves]
+    for other in more:
+        found, other_shape = flatten(other)
+        if other_shape != shape:
+            message = f"tree_map of nestings that differ: {shape.text()} and {other_shape.text()}"
+            raise UsageError(message, loc=user_location())
+        columns.append(found)
+    return shape.unflatten([function(*row) for row in zip(*columns, strict=True)])
 
 
 def _flatten(tree: Any, leaves: list[Any]) -> TreeDef:

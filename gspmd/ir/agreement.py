@@ -23,9 +23,10 @@ from functools import lru_cache
 from math import prod
 from types import MappingProxyType
 
-from gspmd.ir.axes import Axes, as_set, cut, first_overlap, overlaps, parts
+from gspmd.ir.axes import Axes, as_set, first_overlap, overlaps, parts
 from gspmd.ir.mesh import Mesh
-from gspmd.ir.rule import Access, DimMap, Factor, Rule, TensorMap
+from gspmd.ir.projection import deal
+from gspmd.ir.rule import Access, DimMap, Rule, TensorMap
 from gspmd.ir.sharding import Sharding
 
 Shardings = tuple[Sharding, ...]
@@ -56,7 +57,7 @@ def split_dim(rule: Rule, dim: DimMap, sharding: Sharding, number: int) -> Piece
     """
     if isinstance(dim, Access):
         return ()
-    return _split(rule.factors, dim, sharding, number)
+    return _split(rule, dim, sharding, number)
 
 
 def _factor_axes(rule: Rule, operands: Shardings, results: Shardings) -> dict[int, Axes]:
@@ -97,39 +98,26 @@ def _collect(
                 raise _Disagreement(f"{there} has {there_chunk} elements in a shard, {here} has {chunk}")
 
 
-def _split(factors: tuple[Factor, ...], dim: tuple[int, ...], sharding: Sharding, number: int) -> Pieces | str:
-    axes, mesh = sharding.dims[number].axes, sharding.mesh
-    sizes = [factors[f].size for f in dim]
+def _split(rule: Rule, dim: tuple[int, ...], sharding: Sharding, number: int) -> Pieces | str:
+    axes, sizes = sharding.dims[number].axes, rule.sizes(dim)
     if not axes:
         return tuple((f, (), n) for f, n in zip(dim, sizes, strict=True))
     if not dim:
-        return f"carries no factor, but is split over {_show(axes, mesh)}"
-    n = prod(sizes)
-    chunk = sharding.chunk(number, n)
+        return f"carries no factor, but is split over {_show(axes, sharding.mesh)}"
+    chunk = sharding.chunk(number, prod(sizes))
     if len(dim) == 1:
         return ((dim[0], axes, chunk),)
-    out: list[tuple[int, Axes, int]] = []
-    below, split, rest = n, False, axes
-    for f, size in zip(dim, sizes, strict=True):
-        below //= max(size, 1)
-        count = parts(rest)
-        if size == 1 or not rest:
-            out.append((f, (), size))
-        elif count <= size or (below <= 1 and not split):
-            # The innermost split factor: the dimension's chunk must be whole runs of what lies below it.
-            if chunk % max(below, 1) or (split and chunk // max(below, 1) * count != size):
-                return f"has shards of {chunk} elements, which are no runs of its factor of size {size}"
-            out.append((f, rest, chunk // max(below, 1)))
-            rest = ()
-        else:
-            pieces = cut(rest, size)
-            if pieces is None:
-                return f"is split over {_show(axes, mesh)}, which does not fit its factors of sizes {sizes}"
-            out.append((f, pieces[0], 1))
-            split, rest = True, pieces[1]
-    if rest:
-        return f"is split over {_show(axes, mesh)}, more than its factors of sizes {sizes} allow"
-    return tuple(out)
+    dealt = deal(axes, sizes)
+    if dealt.rest:
+        return f"is split over {_show(axes, sharding.mesh)}, which does not fit its factors of sizes {list(sizes)}"
+    # The dimension's chunk must be whole runs of what lies below the innermost factor that is split.
+    last = max(i for i, piece in enumerate(dealt.pieces) if piece)
+    below = max(prod(sizes[last + 1 :]), 1)
+    held, count = chunk // below, parts(dealt.pieces[last])
+    if chunk % below or (not dealt.leading and held * count != sizes[last]):
+        return f"has shards of {chunk} elements, which are no runs of its factor of size {sizes[last]}"
+    chunks = [held if i == last else 1 if piece else sizes[i] for i, piece in enumerate(dealt.pieces)]
+    return tuple(zip(dim, dealt.pieces, chunks, strict=True))
 
 
 def leaves_unreduced(rule: Rule, factor: int) -> bool:

@@ -68,7 +68,7 @@ class Dense:
         try:
             return self._hash
         except AttributeError:  # all bytes are read when the hash is asked for first
-            found = hash((self.array.dtype.str, self.array.shape, zlib.crc32(self._bytes())))
+            found = hash((self.array.dtype.str, self.array.shape, zlib.crc32(self._bytes().data)))
             object.__setattr__(self, "_hash", found)
             return found
 

@@ -90,6 +90,17 @@ class Rule:
         """Elements of a dimension with this map."""
         return dim.size if isinstance(dim, Access) else prod(self.factors[f].size for f in dim)
 
+    def main_factor(self, dim: Access) -> int:
+        """The factor whose split is the split of an access dimension: the longer of its two (k in a kernel gradient)."""
+        o, k = dim.factor, dim.kernel_factor
+        if k is not None and self.factors[k].kind != "whole" and self.factors[k].size > self.factors[o].size:
+            return k
+        return o
+
+    def sizes(self, dim: tuple[int, ...]) -> tuple[int, ...]:
+        """The sizes of the factors of a dimension."""
+        return tuple([self.factors[f].size for f in dim])
+
     def result_factors(self) -> frozenset[int]:
         """Factors that some result dimension carries."""
         return frozenset(f for t in self.results for d in t for f in dim_factors(d))

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from gspmd.ir.attrs import Dense, ResultShape
-from gspmd.ir.graph import Value
 from gspmd.ops.dot import DOT_GENERAL
 from gspmd.ops.elementwise.expression import Expression
 from gspmd.ops.layout import BROADCAST_IN_DIM, TRANSPOSE
@@ -74,8 +73,3 @@ def columns(vector: Expression, shape: tuple[int, ...]) -> Expression:
 def rows(vector: Expression, shape: tuple[int, ...]) -> Expression:
     """A stack of vectors as matrices whose rows they weigh: element i in all of row i."""
     return vector.apply(BROADCAST_IN_DIM, shape=ResultShape(shape), dims=tuple(range(len(shape) - 1)))
-
-
-def expression(builder: Any, value: Value) -> Expression:
-    """A value to write formulas with."""
-    return Expression(builder, value)

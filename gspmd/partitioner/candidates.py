@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import permutations
 
 from gspmd.ir.axes import Axes, canonical, cut, free_prefix, is_prefix, overlaps, parts
+from gspmd.ir.projection import deal, join, misfit
 from gspmd.ir.rule import Access, DimMap, Rule, TensorMap
 from gspmd.ir.sharding import DimSharding, Sharding
 
@@ -22,13 +23,6 @@ _MOST_CANDIDATES = 64
 _UNSPLIT = DimSharding()
 
 
-def main_factor(rule: Rule, dim: Access) -> int:
-    """The factor whose split is the split of an access dimension: the longer of its two (k in a kernel gradient)."""
-    o, k = dim.factor, dim.kernel_factor
-    longer = k is not None and rule.factors[k].kind != "whole" and rule.factors[k].size > rule.factors[o].size
-    return k if k is not None and longer else o
-
-
 def project(rule: Rule, tensor: TensorMap, sharding: Sharding) -> dict[int, Axes]:
     """The axes of a tensor's dimensions dealt out to the factors, as far as the factors can express them."""
     out: dict[int, Axes] = {}
@@ -37,23 +31,12 @@ def project(rule: Rule, tensor: TensorMap, sharding: Sharding) -> dict[int, Axes
         if not axes:
             continue
         if isinstance(dim, Access):
-            out.setdefault(main_factor(rule, dim), axes)
+            out.setdefault(rule.main_factor(dim), axes)
             continue
-        if len(dim) == 1:
-            out.setdefault(dim[0], axes)
-            continue
-        major = True  # nothing more major is split: only then may shards be uneven
-        for f in dim:
-            size, count = rule.factors[f].size, parts(axes)
-            halves = (axes, ()) if count <= size else cut(axes, size)
-            if halves is None or (count < size and size % count and not major):
-                break
-            if halves[0]:
-                out.setdefault(f, halves[0])
-                major = False
-            axes = halves[1]
-            if count <= size and count != size:
-                break
+        dealt = deal(axes, rule.sizes(dim))
+        for f, piece in zip(dim, dealt.pieces if dealt.leading else dealt.without_ragged(), strict=True):
+            if piece:
+                out.setdefault(f, piece)
     return out
 
 
@@ -84,36 +67,21 @@ def _dim_sharding(rule: Rule, dim: DimMap, assignment: dict[int, Axes]) -> DimSh
 def dim_axes(rule: Rule, dim: DimMap, assignment: dict[int, Axes]) -> Axes:
     """The axes of one dimension under an assignment."""
     if isinstance(dim, Access):
-        return assignment.get(main_factor(rule, dim), ())
-    if len(dim) == 1:
-        return assignment.get(dim[0], ())
-    out: Axes = ()
-    for f in dim:
-        axes = assignment.get(f, ())
-        out += axes
-        if parts(axes) != rule.factors[f].size:
-            break
-    return canonical(out)
+        return assignment.get(rule.main_factor(dim), ())
+    return join([assignment.get(f, ()) for f in dim], rule.sizes(dim))
 
 
 def _realisable(rule: Rule, assignment: dict[int, Axes]) -> dict[int, Axes]:
     """The assignment less what some tensor cannot express; a factor that goes may make others go."""
     left = {f: a for f, a in assignment.items() if a and rule.factors[f].kind != "whole"}
-    products = {d for t in rule.tensors for d in t if not isinstance(d, Access) and len(d) > 1}
+    products = dict.fromkeys(d for t in rule.tensors for d in t if not isinstance(d, Access) and len(d) > 1)
     changed = True
     while changed:
         changed = False
         for dim in products:
-            full, major = True, True
-            for i, f in enumerate(dim):
-                size, axes = rule.factors[f].size, left.get(f, ())
-                # More shards than the factor has elements would cut what lies below it.
-                short = parts(axes) > size and any(rule.factors[g].size > 1 for g in dim[i + 1 :])
-                if axes and (not full or short or (size % parts(axes) and not major)):
-                    del left[f]
-                    changed = True
-                full = full and parts(left.get(f, ())) == size
-                major = major and size == 1
+            while (i := misfit([left.get(f, ()) for f in dim], rule.sizes(dim))) is not None:
+                del left[dim[i]]
+                changed = True
     return left
 
 

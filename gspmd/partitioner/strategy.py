@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
+from gspmd.ir.agreement import leaves_unreduced
 from gspmd.ir.axes import Axes, overlaps, parts
 from gspmd.ir.errors import PartitionError
 from gspmd.ir.rule import Access, Rule
 from gspmd.ir.sharding import Sharding
 from gspmd.ir.types import TensorType
-from gspmd.partitioner.candidates import Assignment, candidates, main_factor, tensor_sharding
+from gspmd.partitioner.candidates import Assignment, candidates, tensor_sharding
 from gspmd.partitioner.halo import halo_elements
 from gspmd.partitioner.planner import plan
 
@@ -114,11 +115,10 @@ def _cost(type_: TensorType, source: Sharding, target: Sharding) -> float:
 
 def _unreduced(rule: Rule, split: dict[int, Axes], passing: Axes) -> tuple[Axes, str | None] | None:
     """The axes over which the results come out unreduced, and the monoid; None if two monoids would mix."""
-    inner = rule.result_factors()
     axes, monoids = passing, {"add"} if passing else set[str]()
     for f, over in split.items():
         factor = rule.factors[f]
-        if factor.kind in ("reduce", "lookup") and f not in inner and over:
+        if over and leaves_unreduced(rule, f):
             if factor.monoid is None:
                 return None
             axes += over
@@ -149,7 +149,7 @@ def _halo_bytes(rule: Rule, operands: tuple[TensorType, ...], needs: list[Shardi
             if places * taps > 1:
                 local = type_.with_sharding(need).local
                 row = local.nbytes // max(local.shape[d], 1)
-                total += halo_elements(dim, rule, places, taps, main_factor(rule, dim) != o) * row
+                total += halo_elements(dim, rule, places, taps, rule.main_factor(dim) != o) * row
     return total
 
 

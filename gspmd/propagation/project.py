@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from gspmd.ir.axes import Axes, cut, parts
+from gspmd.ir.axes import Axes
+from gspmd.ir.projection import deal
 from gspmd.ir.rule import Access, DimMap, Factor, Rule, TensorMap, identity_map
 from gspmd.ir.sharding import Sharding
 from gspmd.propagation.levels import NEVER, level_matrix
@@ -87,21 +88,8 @@ def _project(d: DimPlan, sizes: tuple[int, ...], axes: Axes) -> tuple[tuple[Axes
     """The axes of one dimension dealt out to its factors, major to minor, and whether that says everything."""
     if not d.even:
         return (axes,), True
-    split: list[Axes] = []
-    for f in d.factors:
-        n, size = parts(axes), sizes[f]
-        if n < size:
-            even = size % n == 0
-            split.append(axes if even else ())
-            axes = () if even else axes
-            break
-        both = cut(axes, size)
-        if both is None:
-            break
-        split.append(both[0])
-        axes = both[1]
-    split += [()] * (len(d.factors) - len(split))
-    return tuple(split), not axes
+    dealt = deal(axes, [sizes[f] for f in d.factors])
+    return dealt.without_ragged(), not dealt.rest and dealt.ragged is None
 
 
 def _tensor_plan(rule: Rule, tensor: TensorMap) -> tuple[DimPlan, ...]:
@@ -118,10 +106,7 @@ def _tensor_plan(rule: Rule, tensor: TensorMap) -> tuple[DimPlan, ...]:
 
 def _dim_plan(rule: Rule, number: int, dim: DimMap) -> DimPlan:
     if isinstance(dim, Access):
-        # A window's long side is what gets split: o in a convolution, k in the gradient of its kernel.
-        f, k = dim.factor, dim.kernel_factor
-        if k is not None and _takes_part(rule.factors[k]) and rule.factors[k].size > rule.factors[f].size:
-            f = k
+        f = rule.main_factor(dim)
         kept = (f,) if _takes_part(rule.factors[f]) else ()
         return DimPlan(number, dim.size, kept, False)
     real = [f for f in dim if rule.factors[f].size != 1]

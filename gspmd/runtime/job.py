@@ -66,6 +66,7 @@ class Job:
         self.wait_all = MPI.Request.Waitall
         self.large_counts = MPI.Get_version() >= (4, 0)
         self._crowded = oversubscribed(world().local_size)
+        self.reads = whole.Dup()  # of the user's own gathers, so that they never pair with a program's collectives
         self._control = whole.Dup()
         self._splits: dict[Hashable, MPI.Comm] = {}
         self._left: dict[int, int] = {}

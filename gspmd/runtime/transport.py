@@ -31,6 +31,16 @@ class Channel(Transport, Protocol):
 
     place: Location | None
 
+    calls: int  # how many programs ran: ranks that read an array must have come equally far
+
+    def read(self, xs: Shards) -> Shards:
+        """The shards of all devices of the mesh along a new first dimension, in the order of logical devices.
+
+        It is the user's own step (np.asarray), so it is checked: raises one ExecutionError on all ranks if they read at
+        different points of the program.
+        """
+        ...
+
     def same(self, token: bytes, what: str = "program") -> None:
         """Raise one ExecutionError on all ranks, naming those that differ, unless all have the same token."""
         ...
@@ -82,6 +92,7 @@ class LockstepTransport:
         self.mesh = mesh
         self.indices = tuple(range(mesh.size))
         self.place: Location | None = None
+        self.calls = 0
 
     def all_gather(self, xs: Shards, axes: Axes, dim: int) -> Shards:
         """Give every member the concatenation along `dim` of its group's shards."""
@@ -133,6 +144,10 @@ class LockstepTransport:
             for j, i in enumerate(group):
                 out[i] = xs[group[origin[j]]].copy() if origin[j] >= 0 else np.zeros_like(xs[i])
         return out
+
+    def read(self, xs: Shards) -> Shards:
+        """All shards are here."""
+        return [np.stack(xs)]
 
     def same(self, token: bytes, what: str = "program") -> None:
         """Nothing to compare: one process built it."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gspmd.ir.dtypes import DType
 from gspmd.ir.errors import ExecutionError
 from gspmd.ir.graph import Node, Region, Value
 from gspmd.ops.fused import FusedAttrs
