@@ -156,8 +156,8 @@ def _refuse(self: Array, other: object = None) -> Any:
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"):
     setattr(Array, f"__{_name}__", _refuse)
     setattr(Array, f"__r{_name}__", _refuse)
-for _name in ("neg", "pos", "abs"):
-    setattr(Array, f"__{_name}__", _refuse)
+for _name in ("__neg__", "__pos__", "__abs__"):
+    setattr(Array, _name, _refuse)
 
 
 def _restored(type_: TensorType, shards: Shards, indices: tuple[int, ...]) -> Array:

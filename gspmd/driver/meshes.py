@@ -16,8 +16,11 @@ MESH_VARIABLE = "GSPMD_MESH"
 def check_mesh(mesh: object) -> None:
     """Raise UsageError, at the user's line, for a mesh that is none; None is no mesh at all."""
     if mesh is not None and not isinstance(mesh, Mesh):
-        fix = f"write gspmd.Mesh({mesh})" if isinstance(mesh, dict) else 'as in gspmd.Mesh({"data": 2, "model": 4})'
-        raise UsageError(f"a mesh is a gspmd.Mesh, not {type(mesh).__name__}", loc=user_location(), fix=fix)
+        raise UsageError(
+            f"a mesh is a gspmd.Mesh, not {type(mesh).__name__} {mesh!r}",
+            loc=user_location(),
+            fix='make one: gspmd.Mesh({"data": 2, "model": 4})',
+        )
 
 
 def parse_mesh_option(text: str) -> Mesh:

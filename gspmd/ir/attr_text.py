@@ -31,7 +31,7 @@ from gspmd.ir.sharding import Sharding
 from gspmd.ir.type_text import read_sharding, read_type, type_text
 from gspmd.ir.types import TensorType
 
-_INT = re.compile(r"-?\d{1,30}(?![\w.])")
+_INT = re.compile(r"-?\d{1,300}(?![\w.])")
 _FLOAT = re.compile(r"-?(?:inf|nan|\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)(?!\w)")
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _AXIS = re.compile(r"([A-Za-z_]\w*)(?::\((\d{1,18})\)(\d{1,18}))?")

@@ -77,6 +77,12 @@ class TensorType:
         return self if self.sharding is None else _with_sharding(self, None)
 
     @property
+    def placed(self) -> Sharding:
+        """The sharding, which every global type has from stage `propagated` on."""
+        assert self.sharding is not None, f"{self.text()} has no sharding"
+        return self.sharding
+
+    @property
     def local(self) -> TensorType:
         """The type of one device's shard (without a sharding); the type itself when it has no sharding."""
         return self if self.sharding is None else _local(self)

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from gspmd.ir.compare import same_attrs
 from gspmd.ir.graph import Node, Program, Region, Value
+from gspmd.ir.rewrite import alive, with_body
 
 
 def clean(program: Program) -> Program:
     """The program without duplicate and dead nodes, in regions too."""
-    body = clean_region(program.body)
-    return Program(program.name, body, program.mesh, program.stage, program.inputs, program.outputs)
+    return with_body(program, clean_region(program.body))
 
 
 def clean_region(region: Region) -> Region:
     """One region cleaned; its signature stays."""
     merged, now = _merged(region)
     results = tuple(now.get(v, v) for v in region.results)
-    return Region(region.params, _alive(merged, results), results)
+    return Region(region.params, alive(merged, results), results)
 
 
 def _merged(region: Region) -> tuple[list[Node], dict[Value, Value]]:
@@ -43,14 +43,3 @@ def _merged(region: Region) -> tuple[list[Node], dict[Value, Value]]:
             seen[key] = node
         out.append(node)
     return out, now
-
-
-def _alive(nodes: list[Node], results: tuple[Value, ...]) -> tuple[Node, ...]:
-    """The nodes that some result needs."""
-    needed = set(results)
-    alive: list[Node] = []
-    for node in reversed(nodes):
-        if not needed.isdisjoint(node.results):
-            needed.update(node.operands)
-            alive.append(node)
-    return tuple(reversed(alive))

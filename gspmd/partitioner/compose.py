@@ -22,6 +22,7 @@ from gspmd.ir.builder import Builder
 from gspmd.ir.dtypes import as_dtype
 from gspmd.ir.graph import Node, Region, Value
 from gspmd.ir.opdef import OpDef, Trait, node_rule
+from gspmd.ir.rewrite import alive
 from gspmd.ir.rule import Access
 from gspmd.ir.sharding import Sharding
 from gspmd.ops.elementwise import COMPARE, SELECT
@@ -99,7 +100,7 @@ class _Composer:
                 regions = tuple(map(compose_moves, node.regions)) if node.op.flow else node.regions
                 self.builder.nodes.append(Node(node.op, operands, node.results, node.attrs, regions, node.loc))
         results = tuple(self.now.get(v, v) for v in self.region.results)
-        return Region(self.region.params, _alive(self.builder.nodes, results), results)
+        return Region(self.region.params, alive(self.builder.nodes, results), results)
 
     def _composed(self, node: Node) -> bool:
         """Write a movement in terms of what its operands were made of; whether that was possible."""
@@ -167,7 +168,7 @@ class _Composer:
         if a.root is not b.root or len(apart) != 1 or a.volume + b.volume != prod(shape):
             return None
         (d,) = apart
-        if a.high[d] != b.low[d] or not _sharding(result).dims[d].axes or a.root.type.shape != shape:
+        if a.high[d] != b.low[d] or not result.type.placed.dims[d].axes or a.root.type.shape != shape:
             return None
         zero = self._scalar(np.zeros((), result.type.dtype), result)
         windows = [self._emit(PAD, (p.root, zero), _pad(p.shift, p.shift), result, "") for p in (a, b)]
@@ -185,14 +186,14 @@ class _Composer:
     def _scalar(self, array: Any, like: Value) -> Value:
         attrs = ConstantAttrs(Dense(array))
         types = CONSTANT.infer((), attrs, ())
-        whole = Sharding.replicate(_sharding(like).mesh, 0)
+        whole = Sharding.replicate(like.type.placed.mesh, 0)
         return self.builder.append(CONSTANT, (), attrs, [t.with_sharding(whole) for t in types])[0]
 
     def _emit(self, op: OpDef[Any], operands: tuple[Value, ...], attrs: Attrs, like: Value, name: str) -> Value:
         """Append an op whose result is laid out as a value of its shape is."""
         held = tuple(self.now.get(v, v) for v in operands)
         types = op.infer(tuple(v.type for v in held), attrs, ())
-        laid_out = [t.bare.with_sharding(_sharding(like)) for t in types]
+        laid_out = [t.bare.with_sharding(like.type.placed) for t in types]
         return self.builder.append(op, held, attrs, laid_out, name=name)[0]
 
 
@@ -238,18 +239,3 @@ def _through(outer: _Piece, inner: _Piece) -> _Piece:
 
 def _pad(shift: Ints, behind: Ints) -> PadAttrs:
     return PadAttrs(tuple(-a for a in shift), behind, (0,) * len(shift))
-
-
-def _sharding(value: Value) -> Sharding:
-    assert value.type.sharding is not None
-    return value.type.sharding
-
-
-def _alive(nodes: list[Node], results: tuple[Value, ...]) -> tuple[Node, ...]:
-    """The nodes that some result needs."""
-    needed, alive = set(results), list[Node]()
-    for node in reversed(nodes):
-        if not needed.isdisjoint(node.results):
-            needed.update(node.operands)
-            alive.append(node)
-    return tuple(reversed(alive))

@@ -29,7 +29,7 @@ class Devices:
         """This device's index along axes."""
         if axes not in self._indices:
             alone = parts(axes) == 1
-            self._indices[axes] = scalar(self.builder, 0, padding.I32) if alone else AXIS_INDEX(self.builder, axes=axes)
+            self._indices[axes] = scalar(self.builder, 0, cells.I32) if alone else AXIS_INDEX(self.builder, axes=axes)
         return self._indices[axes]
 
     def offset(self, axes: Axes, chunk: int) -> Value:
@@ -80,10 +80,10 @@ class LocalContext:
         """Elements of a factor that every device holds (real or padding)."""
         return self.form.chunks.get(factor, self.rule.factors[factor].size)
 
-    def positions(self, factor: int, shape: Sequence[int], dim: int, dtype: str = padding.I32) -> Value:
+    def positions(self, factor: int, shape: Sequence[int], dim: int, dtype: str = cells.I32) -> Value:
         """An array of a local shape that holds, along `dim`, the global index of the factor."""
         offset = self.offset(factor) if self.axes_of(factor) else None
-        return padding.positions(self.builder, shape, dim, offset, dtype)
+        return cells.positions(self.builder, shape, dim, offset, dtype)
 
     def mask(self, value: Value, dim: int, factor: int, fill: Value) -> Value:
         """`value` with the scalar `fill` where `dim`, which carries the factor, lies outside the tensor."""

@@ -56,14 +56,14 @@ class _Rewriter:
                 self._node(node)
             except GspmdError as error:
                 raise error.at(node.loc) from None
-        wanted = results or tuple(_of(v) for v in self.region.results)
+        wanted = results or tuple(v.type.placed for v in self.region.results)
         return self.builder.region([self._held(v, s, None) for v, s in zip(self.region.results, wanted, strict=True)])
 
     def _node(self, node: Node) -> None:
         rule = self.rules[node]
         if _annotates(node):
             # An annotation has said what it had to say: its value is held as it wishes, and the op goes.
-            self.now[node.result] = self._held(node.operands[0], _of(node.result), node.loc)
+            self.now[node.result] = self._held(node.operands[0], node.result.type.placed, node.loc)
         elif rule is not None:
             self._ruled(node, rule)
         else:
@@ -91,7 +91,7 @@ class _Rewriter:
         for value, made in zip(node.results, results, strict=True):
             self.now[value] = made
             if not self._stays_unreduced(value, made):
-                self.now[value] = self._held(value, _of(value), node.loc)
+                self.now[value] = self._held(value, value.type.placed, node.loc)
 
     def _best(self, node: Node, rule: Rule, options: tuple[Choice, ...]) -> Choice:
         """The cheapest choice here: a reshard that exists is free, one that siblings will want is shared."""
@@ -112,9 +112,9 @@ class _Rewriter:
 
     def _stays_unreduced(self, value: Value, made: Value) -> bool:
         """Whether a sum is passed on unreduced: to one user, linear in it, whose result is no larger."""
-        sharding = _of(made)
+        sharding = made.type.placed
         if not sharding.unreduced:
-            return sharding == _of(value)
+            return sharding == value.type.placed
         users = self.users[value]
         if sharding.monoid != "add" or value in self.outputs or len(users) != 1:
             return False
@@ -131,7 +131,7 @@ class _Rewriter:
         if other is value:
             return True
         now = self.now.get(other)
-        return now is None or bool(_of(now).unreduced)
+        return now is None or bool(now.type.placed.unreduced)
 
     def _flow(self, node: Node) -> None:
         """Control flow: the values of a data-flow edge are all held as its first member is in the outer program."""
@@ -140,20 +140,20 @@ class _Rewriter:
         places = _apart(node)
         for group in node.op.flow(places):
             outer = next((v for v in group if v in node.results), group[0])
-            home.update(dict.fromkeys(group, _of(outer)))
+            home.update(dict.fromkeys(group, outer.type.placed))
         pairs = zip(node.operands, places.operands, strict=True)
-        operands = tuple(self._held(v, home.get(place, _of(v).reduced()), node.loc) for v, place in pairs)
+        operands = tuple(self._held(v, home.get(place, v.type.placed.reduced()), node.loc) for v, place in pairs)
         regions = tuple(
             _Rewriter(r).run(
-                tuple(home.get(p, _of(p)) for p in r.params), tuple(home.get(v, _whole(v)) for v in apart.results)
+                tuple(home.get(p, p.type.placed) for p in r.params), tuple(home.get(v, _whole(v)) for v in apart.results)
             )
             for r, apart in zip(node.regions, places.regions, strict=True)
         )
-        types = tuple(v.type.with_sharding(home.get(v, _of(v))) for v in node.results)
+        types = tuple(v.type.with_sharding(home.get(v, v.type.placed)) for v in node.results)
         made = self.builder.append(node.op, operands, node.attrs, types, regions, node.loc)
         for value, result in zip(node.results, made, strict=True):
             self.now[value] = result
-            self.now[value] = self._held(value, _of(value), node.loc)
+            self.now[value] = self._held(value, value.type.placed, node.loc)
 
 
 def _apart(node: Node) -> Node:
@@ -170,10 +170,5 @@ def _annotates(node: Node) -> bool:
     return len(types) == 1 and types[0].sharding is not None
 
 
-def _of(value: Value) -> Sharding:
-    assert value.type.sharding is not None, f"a value without a sharding: {value.type.text()}"
-    return value.type.sharding
-
-
 def _whole(value: Value) -> Sharding:
-    return Sharding.replicate(_of(value).mesh, value.type.rank)
+    return Sharding.replicate(value.type.placed.mesh, value.type.rank)

@@ -22,7 +22,6 @@ from gspmd.ops.moving import PAD, REVERSE, SLICE
 from gspmd.ops.slicing import DYNAMIC_SLICE
 from gspmd.partitioner import padding
 from gspmd.partitioner.context import LocalContext
-from gspmd.partitioner.local_collectives import sharding_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +50,9 @@ def move(context: LocalContext, operands: Sequence[Value]) -> Value:
         piece = _piece(context, number, x, fill)
         under = result or (None if fill in context.devices.zeros else fill)
         where = _where(context, number) if under is not None else None
-        result = piece if where is None or under is None else padding.choose(b, where, piece, under)
+        result = piece if where is None or under is None else cells.choose(b, where, piece, under)
     if result is None:
-        result = padding.spread(b, fill or scalar(b, 0, out.dtype), out.shape)
+        result = cells.spread(b, fill or scalar(b, 0, out.dtype), out.shape)
     return result
 
 
@@ -73,7 +72,7 @@ def _read(context: LocalContext, number: int, x: Value, d: int, dim: Access, fil
     """Fetch one dimension if it is split; what is to do then. A fill known to be zero comes with the fetch."""
     held = context.local_result().shape[d]
     type_ = context.node.operands[number].type
-    axes, to_axes = sharding_of(type_).dims[d].axes, context.axes_of(dim.factor)
+    axes, to_axes = type_.placed.dims[d].axes, context.axes_of(dim.factor)
     size = context.rule.factors[dim.factor].size
     r = Reading(dim.size, axes, x.type.shape[d], size, to_axes, held, dim.mul, dim.add, dim.div)
     g = geometry(r)
@@ -91,7 +90,7 @@ def _apply(context: LocalContext, x: Value, steps: list[_Step], fill: Value | No
     b = context.builder
     if any(s.interior or s.low > 0 or s.high > 0 for s in steps):
         low, high = tuple(s.low for s in steps), tuple(s.high for s in steps)
-        around = fill or padding.zero(b, x)
+        around = fill or cells.zero(b, x)
         x = PAD(b, x, around, low=low, high=high, interior=tuple(s.interior for s in steps))
         steps = [_Step(0, 0, 0, s.stride, s.reverse, s.block) for s in steps]
     if any(s.low or s.high or s.stride > 1 for s in steps):
@@ -111,7 +110,7 @@ def _crop(context: LocalContext, x: Value, steps: list[_Step]) -> Value:
     starts: list[Value] = []
     for d, step in enumerate(steps):
         if step.block == 1:
-            starts.append(scalar(b, 0, padding.I32))
+            starts.append(scalar(b, 0, cells.I32))
             continue
         (factor,) = dim_factors(context.rule.results[0][d])
         starts.append(padding.remainder(b, context.offset(factor), step.block))
@@ -130,9 +129,9 @@ def _where(context: LocalContext, number: int) -> Value | None:
         place = None
         if low > 0 or high < size:
             place = context.positions(dim.factor, (out[d],), 0)
-            test = padding.inside(b, place, low if low > 0 else None, high if high < size else None)
+            test = cells.inside(b, place, low if low > 0 else None, high if high < size else None)
             assert test is not None
-            test = padding.along(b, test, out, d)
+            test = cells.along(b, test, out, d)
             where = test if where is None else AND(b, where, test)
     return where
 

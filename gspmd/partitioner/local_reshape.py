@@ -21,7 +21,6 @@ from gspmd.ops.fetch_plan import Reading
 from gspmd.ops.layout import RESHAPE
 from gspmd.partitioner.context import LocalContext
 from gspmd.partitioner.form import LocalForm
-from gspmd.partitioner.local_collectives import sharding_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,7 @@ def _run(left: TensorMap, i: int, right: TensorMap, j: int, rule: Rule) -> tuple
 
 
 def _side(tensor: TensorMap, type_: TensorType, first: int, end: int) -> Side:
-    sharding = sharding_of(type_)
+    sharding = type_.placed
     real = [d for d in range(first, end) if dim_factors(tensor[d])] or [first]
     split = [d for d in range(first, end) if sharding.dims[d].axes]
     leading = real[0]

@@ -27,7 +27,6 @@ from gspmd.ops.reduce import scalar_region
 from gspmd.ops.slicing import DYNAMIC_SLICE
 from gspmd.partitioner import padding
 from gspmd.partitioner.context import LocalContext
-from gspmd.partitioner.local_collectives import sharding_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,7 @@ def _read(context: LocalContext, number: int, x: Value, d: int, fill: _Fill) -> 
     k, o = dim.kernel_factor, dim.factor
     assert k is not None
     factors = context.rule.factors
-    axes = sharding_of(context.node.operands[number].type).dims[d].axes
+    axes = context.node.operands[number].type.placed.dims[d].axes
     r = Reading(
         dim.size,
         axes,
@@ -138,7 +137,7 @@ def _read(context: LocalContext, number: int, x: Value, d: int, fill: _Fill) -> 
     if strict:
         x = _only_needed(context, x, line, fill.value())
     elif fill.number() is None and fetch_plan(r).outside:
-        where = padding.inside(context.builder, _places(context, line).value, 0, r.size)
+        where = cells.inside(context.builder, _places(context, line).value, 0, r.size)
         x = _replaced(context, x, line, where, fill.value())
     return x, line
 
@@ -169,7 +168,7 @@ def _crop(context: LocalContext, number: int, x: Value, blocks: dict[int, int]) 
     for dim in context.rule.results[number]:
         block = 1 if isinstance(dim, Access) or len(dim) != 1 else blocks.get(dim[0], 1)
         offset = None if block == 1 else context.offset(dim[0]) if not isinstance(dim, Access) else None
-        starts.append(scalar(b, 0, padding.I32) if offset is None else padding.remainder(b, offset, block))
+        starts.append(scalar(b, 0, cells.I32) if offset is None else padding.remainder(b, offset, block))
     return DYNAMIC_SLICE(b, x, *starts, sizes=ResultShape(shape))
 
 
@@ -182,7 +181,7 @@ def _places(context: LocalContext, line: _Line) -> Expression:
     low = Expression(b, context.index(r.to_axes)) * g.scale / g.block * g.slope + g.base
     if g.kslope:
         low = low + Expression(b, context.index(r.k_axes)) * g.kslope
-    return Expression(b, padding.positions(b, (g.width,), 0, low.value))
+    return Expression(b, cells.positions(b, (g.width,), 0, low.value))
 
 
 def _only_needed(context: LocalContext, x: Value, line: _Line, fill: Value) -> Value:
@@ -195,7 +194,7 @@ def _only_needed(context: LocalContext, x: Value, line: _Line, fill: Value) -> V
     low, high = (first * r.mul + near * r.kmul + r.add), (last * r.mul + far * r.kmul + r.add)
     places, line_shape = _places(context, line), (line.geometry.width,)
     dilated = places * r.div
-    where = padding.inside(b, places.value, 0, r.size)
+    where = cells.inside(b, places.value, 0, r.size)
     for test in (
         dilated.compare("GE", low.spread(line_shape)),
         dilated.compare("LE", high.spread(line_shape)),
@@ -215,4 +214,4 @@ def _replaced(context: LocalContext, x: Value, line: _Line, where: Value | None,
     """The fill in cells of the buffer where a condition along the window dimension does not hold."""
     assert where is not None
     b = context.builder
-    return padding.choose(b, padding.along(b, where, x.type.shape, line.dim), x, fill)
+    return cells.choose(b, cells.along(b, where, x.type.shape, line.dim), x, fill)

@@ -1,4 +1,4 @@
-"""Cells beyond the end of a tensor, and how an op keeps them out of its results (paper section 4.4).
+"""Cells beyond the end of a tensor, and how an op keeps them out of its results (paper section 4.1).
 
 A shard's buffer has a chunk of cells in each dimension; those beyond the tensor's end hold anything. Where they could
 reach a result they are replaced by a neutral element first: by the identity of the monoid that a reduction combines
@@ -25,72 +25,20 @@ from gspmd.ops.moving import PAD, SLICE
 I32 = "i32"
 
 
-def positions(builder: Builder, shape: Sequence[int], dim: int, offset: Value | None, dtype: str = I32) -> Value:
-    """Global positions along a dimension of a local shape whose first element is at `offset` (None: at 0)."""
-    counted = Expression(builder, IOTA(builder, shape=ResultShape(shape), dtype=as_dtype(I32), dimension=dim))
-    if offset is not None:
-        counted = counted + Expression(builder, offset).spread(tuple(shape))
-    return counted.convert(as_dtype(dtype)).value
-
-
-def inside(builder: Builder, place: Value, low: int | None, high: int | None) -> Value | None:
-    """Where positions lie in [low, high); None stands for no bound, and for no condition."""
-    tests: list[Value] = []
-    where = Expression(builder, place)
-    if low is not None:
-        tests.append(where.compare("GE", low).value)
-    if high is not None:
-        tests.append(where.compare("LT", high).value)
-    if len(tests) == 2:
-        return AND(builder, *tests)
-    return tests[0] if tests else None
-
-
-def along(builder: Builder, line: Value, shape: Sequence[int], dim: int) -> Value:
-    """A vector repeated to a shape along one of its dimensions."""
-    return BROADCAST_IN_DIM(builder, line, shape=ResultShape(shape), dims=(dim,))
-
-
-def choose(builder: Builder, where: Value, on_true: Value, on_false: Value) -> Value:
-    """`on_true` where a predicate of its shape holds, else `on_false`, which may be a scalar."""
-    shape = on_true.type.shape
-    if on_false.type.shape != shape:
-        on_false = spread(builder, on_false, shape)
-    return SELECT(builder, where, on_true, on_false)
-
-
 def masked(builder: Builder, value: Value, dim: int, offset: Value | None, size: int, fill: Value) -> Value:
     """The value with a scalar fill beyond position `size` of a dimension that starts at `offset`."""
     shape = value.type.shape
-    place = positions(builder, (shape[dim],), 0, offset)
-    real = inside(builder, place, None, size)
+    place = cells.positions(builder, (shape[dim],), 0, offset)
+    real = cells.inside(builder, place, None, size)
     assert real is not None
-    return choose(builder, along(builder, real, shape, dim), value, fill)
-
-
-def fit(builder: Builder, value: Value, dim: int, size: int) -> Value:
-    """The value with so many elements along a dimension: cut off at the end, or padded there with zeros."""
-    shape = value.type.shape
-    if shape[dim] == size:
-        return value
-    if shape[dim] > size:
-        limit = tuple(size if d == dim else n for d, n in enumerate(shape))
-        return SLICE(builder, value, start=(0,) * len(shape), limit=limit, stride=(1,) * len(shape))
-    high = tuple(size - n if d == dim else 0 for d, n in enumerate(shape))
-    none = (0,) * len(shape)
-    return PAD(builder, value, zero(builder, value), low=none, high=high, interior=none)
-
-
-def zero(builder: Builder, like: Value) -> Value:
-    """A scalar zero of a value's dtype."""
-    return scalar(builder, 0, like.type.dtype)
+    return cells.choose(builder, cells.along(builder, real, shape, dim), value, fill)
 
 
 def neutral(builder: Builder, rule: Rule, factor: int, like: Value) -> Value:
     """What padding must hold along a factor that is combined: zero if several operands carry it, else the identity."""
     f = rule.factors[factor]
     if f.monoid is None or carriers(rule, factor) > 1:
-        return zero(builder, like)
+        return cells.zero(builder, like)
     return scalar(builder, identity(f.monoid, like.type.dtype), like.type.dtype)
 
 
@@ -102,11 +50,6 @@ def carriers(rule: Rule, factor: int) -> int:
 def combines(factor: Factor) -> bool:
     """Whether padding at the end of a split factor reaches real results."""
     return factor.kind == "reduce" or (factor.kind == "scan" and factor.reverse)
-
-
-def spread(builder: Builder, value: Value, shape: Sequence[int]) -> Value:
-    """A scalar repeated to a shape."""
-    return value if not shape else BROADCAST_IN_DIM(builder, value, shape=ResultShape(shape), dims=())
 
 
 def converted(builder: Builder, value: Value, type_: TensorType) -> Value:

@@ -54,19 +54,23 @@ def plan(shape: tuple[int, ...], itemsize: int, source: Sharding, target: Shardi
     if source == target:
         return _NOTHING
     _check_possible(source, target)
-    problem = Problem.of(shape, itemsize, source, target)
-    found = _solved(problem, shape, source, target)
-    if problem.trades:
-        finer = _solved(Problem.of(shape, itemsize, source, target, finer=True), shape, source, target)
-        found = min((p for p in (found, finer) if p is not None), key=lambda p: p.cost, default=None)
-    if found is None:
-        raise PartitionError(f"no way from {source.text(shape)} to {target.text(shape)}")
-    return found
+    problems = [Problem.of(shape, itemsize, source, target)]
+    if problems[0].trades:
+        problems.append(Problem.of(shape, itemsize, source, target, finer=True))
+    # Within the memory of the larger end, if it can be: what padding adds to small dimensions may ask for more.
+    slack = 1
+    while slack <= 2 * prod(shape) + 1:
+        plans = [_solved(problem, shape, source, target, slack) for problem in problems]
+        found = min((p for p in plans if p is not None), key=lambda p: p.cost, default=None)
+        if found is not None:
+            return found
+        slack *= 2
+    raise PartitionError(f"no way from {source.text(shape)} to {target.text(shape)}")
 
 
-def _solved(problem: Problem, shape: tuple[int, ...], source: Sharding, target: Sharding) -> Plan | None:
+def _solved(problem: Problem, shape: tuple[int, ...], source: Sharding, target: Sharding, slack: int) -> Plan | None:
     """The plan for a problem; None if there is no way."""
-    moves = search(problem)
+    moves = search(problem, slack)
     if moves is None:
         return None
     trail = _Trail(shape, problem.itemsize, source, target, problem)

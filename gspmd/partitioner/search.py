@@ -3,7 +3,7 @@
 A state is, for each dimension, an ordered list of *atoms* (mesh-axis pieces cut where source or target cut them), and
 the set of atoms over which the value is unreduced. What both ends of a dimension have in common, major first, takes no
 part. A move is one collective. The search is bounded in memory: no state on the way holds more per device than the
-larger end (paper section 4.5; the moves are those of the literature on redistribution).
+larger end, or than a given multiple of it (paper section 4.5; the moves are those of the literature on redistribution).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Problem:
     source: State
     target: State
     home: dict[Axis, int]  # the dimension in which the target wants an atom
-    known: frozenset[Axis]
+    known: Axes  # in an order that all ranks share
     points: dict[str, tuple[int, ...]]  # where the atoms are cut
 
     @staticmethod
@@ -83,8 +83,8 @@ class Problem:
         goal = State(tuple(atoms(b, points) for b in there), frozenset(atoms(target.unreduced, points)))
         base = tuple(-(-n // parts(p)) for n, p in zip(shape, prefixes, strict=True))
         home = {p: d for d, axes in enumerate(goal.dims) for p in axes}
-        known = frozenset(p for axes in (*start.dims, *goal.dims) for p in axes) | start.unreduced
-        return Problem(base, prefixes, itemsize, start, goal, home, known, points)
+        known = {p for axes in (*start.dims, *goal.dims) for p in axes} | start.unreduced
+        return Problem(base, prefixes, itemsize, start, goal, home, tuple(sorted(known, key=_by_name)), points)
 
     @property
     def trades(self) -> bool:
@@ -120,17 +120,24 @@ def _finer(points: dict[str, tuple[int, ...]], pieces: set[Axis]) -> dict[str, t
     return {name: tuple(sorted(cuts)) for name, cuts in found.items()}
 
 
+def _by_name(p: Axis) -> tuple[str, int, int]:
+    return p.name, p.pre, p.size
+
+
 def _nested(a: Axes, b: Axes) -> bool:
     n = min(len(a), len(b))
     return a[:n] == b[:n]
 
 
-def search(problem: Problem) -> list[tuple[Move, State]] | None:
-    """The moves from source to target, each with the state it leads to; None if there is no way."""
+def search(problem: Problem, slack: int = 1) -> list[tuple[Move, State]] | None:
+    """The moves from source to target, each with the state it leads to; None if there is no way.
+
+    No state on the way holds more than `slack` times what the larger end does.
+    """
     best = {problem.source: 0.0}
     back: dict[State, tuple[State, Move]] = {}
     queue: list[tuple[float, int, State]] = [(problem.remaining(problem.source), 0, problem.source)]
-    bound = max(problem.local_bytes(problem.source), problem.local_bytes(problem.target))
+    bound = slack * max(problem.local_bytes(problem.source), problem.local_bytes(problem.target))
     settled: set[State] = set()
     weight, tick = 1.0, 0
     while queue:
@@ -220,8 +227,8 @@ def _permutes(problem: Problem, state: State, d: int, used: frozenset[Axis], hel
             if order != axes:
                 yield move, _put(state, (d, order))
     for i, p in enumerate(axes):
-        for q in problem.known - used:
-            if q.size == p.size and q in problem.home:
+        for q in problem.known:
+            if q not in used and q.size == p.size and q in problem.home:
                 yield move, _put(state, (d, (*axes[:i], q, *axes[i + 1 :])))
         for e in range(d + 1, len(state.dims)):
             other = state.dims[e]
@@ -233,7 +240,7 @@ def _permutes(problem: Problem, state: State, d: int, used: frozenset[Axis], hel
 
 def _reductions(problem: Problem, state: State, held: int) -> Iterator[tuple[Move, State]]:
     """Some of the unreduced atoms are reduced, and the result kept whole or scattered over a dimension."""
-    going = sorted(state.unreduced - problem.target.unreduced, key=lambda p: (p.name, p.pre))
+    going = sorted(state.unreduced - problem.target.unreduced, key=_by_name)
     for k in range(1, len(going) + 1):
         for chosen in combinations(going, k):
             n = parts(chosen)

@@ -47,8 +47,8 @@ class Choice:
 @lru_cache(maxsize=1 << 16)
 def choices(rule: Rule, operands: tuple[TensorType, ...], wanted: tuple[TensorType, ...]) -> tuple[Choice, ...]:
     """Every way worth considering to partition an op whose operands are held as `operands` say."""
-    held = tuple(_sharding(t) for t in operands)
-    wants = tuple(_sharding(t) for t in wanted)
+    held = tuple(t.placed for t in operands)
+    wants = tuple(t.placed for t in wanted)
     found: list[Choice] = []
     for assignment in candidates(rule, tuple(s.reduced() for s in held) + wants):
         for axes, group in _passing(rule, held, operands):
@@ -58,11 +58,6 @@ def choices(rule: Rule, operands: tuple[TensorType, ...], wanted: tuple[TensorTy
     if not found:
         raise PartitionError(f"no way to partition {rule.text()}")
     return tuple(found)
-
-
-def _sharding(type_: TensorType) -> Sharding:
-    assert type_.sharding is not None
-    return type_.sharding
 
 
 def _passing(
@@ -94,16 +89,16 @@ def _choice(
     unreduced, monoid = outcome
     needs: list[Sharding] = []
     for i, (tensor, type_) in enumerate(zip(rule.operands, operands, strict=True)):
-        need = tensor_sharding(rule, tensor, split, _sharding(type_))
+        need = tensor_sharding(rule, tensor, split, type_.placed)
         needs.append(need.with_unreduced(passing, "add") if i in group and passing else need)
     yields = tuple(
-        tensor_sharding(rule, tensor, split, _sharding(type_)).with_unreduced(unreduced, monoid)
+        tensor_sharding(rule, tensor, split, type_.placed).with_unreduced(unreduced, monoid)
         for tensor, type_ in zip(rule.results, wanted, strict=True)
     )
-    if any(s.reduced() != s for s in yields) and not all(_sharding(t).reduced() == t.sharding for t in wanted):
+    if any(s.reduced() != s for s in yields) and not all(t.placed.reduced() == t.sharding for t in wanted):
         return None
-    bring = tuple(_cost(t, _sharding(t), need) for t, need in zip(operands, needs, strict=True))
-    home = sum(_cost(t, have, _sharding(t)) for t, have in zip(wanted, yields, strict=True))
+    bring = tuple(_cost(t, t.placed, need) for t, need in zip(operands, needs, strict=True))
+    home = sum(_cost(t, have, t.placed) for t, have in zip(wanted, yields, strict=True))
     inside = _halo_bytes(rule, operands, needs, split) + _memory(operands, needs, wanted, yields) / _MEMORY_PER_WIRE
     combined = max((parts(s.unreduced) for s in yields), default=1)
     return Choice(tuple(needs), yields, bring, home, inside, _work(rule, split), combined)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from gspmd.cli.failure import failure
 from gspmd.runtime.environment import find_mpiexec
 from tests.cli.command import Outcome, call, files, forked, gspmd, line_of
 
@@ -75,6 +77,7 @@ INPUT = [
     (("run", "model.py:untyped", "--random", "1"), r"types .* untyped are not known[\s\S]*gspmd\.program"),
     (RUN, "takes 2 arrays[\\s\\S]*--inputs"),
     ((*RUN, "--random", "x"), "invalid int value"),
+    ((*RUN, "--random", "-1"), "--random takes a seed of 0 or more, not -1"),
     ((*RUN, "--random", "1", "--inputs", "ok.npz"), "exclude each other"),
     ((*RUN, "--random", "1", "--outputs", "no/out.npz"), "cannot write no/out.npz"),
     ((*RUN, "--random", "1", "--outputs", "."), "cannot write .: Is a directory"),
@@ -96,6 +99,10 @@ INPUT = [
     ((*RUN, "--inputs", "shape.npz"), r"shape.npz: argument 0 \(%x\) must be f32\[7, 8\]: got float32\[6, 8\]"),
     ((*RUN, "--inputs", "dtype.npz"), r"dtype.npz: argument 0 \(%x\) must be f32\[7, 8\]: got int32"),
     (("run", "train.py", "--random", "1"), "train.py is a script"),
+    (
+        ("run", "train.py", "--mesh", "batch=2"),
+        r"batch=2 has none of .* uses: a\n  at train.py:8\n  fix: .* a=2",
+    ),
     (("explain", "model.py:good", "%foo"), "no value %foo"),
     (("opt", "model.py:good", "--until", "later"), "no stage 'later'"),
     (("collectives", "model.py:good", "--fast"), "unrecognized arguments: --fast"),
@@ -111,6 +118,17 @@ def test_bad_input_is_told_in_one_message(folder: Path, arguments: tuple[str, ..
 def test_what_a_users_function_raises_is_told_at_its_line(folder: Path) -> None:
     outcome = forked(folder, "run", "model.py:raises", "--random", "1")
     one_message(outcome, 1, "KeyError: 'weight'", rf"at model\.py:{line_of('weight')}")
+
+
+def test_lines_without_a_file_are_not_the_users() -> None:
+    code = compile("def f(x):\n    raise ValueError('boom')\n", "kernels/generated.pyx", "exec")
+    names: dict[str, Any] = {}
+    exec(code, names)  # a compiled module names its source, which is not here
+    try:
+        names["f"](1)
+    except ValueError as error:
+        text, exit_code = failure(error)
+    assert exit_code == 1 and re.fullmatch(r"gspmd: ValueError: boom\n  at .*test_bad_input.py:\d+", text)
 
 
 def test_a_failed_run_leaves_the_output_as_it_was(folder: Path) -> None:

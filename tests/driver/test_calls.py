@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+import http
+import pickle
+import signal
 import weakref
 from typing import Any
 
@@ -96,6 +101,7 @@ def test_python_numbers_take_the_dtype_of_their_input() -> None:
         c(1, 0.5)
     with pytest.raises(ExecutionError, match="300 does not fit"):
         c(1, 300)
+    assert c(http.HTTPStatus.OK, signal.SIGINT)[1].item() == 2  # kinds of int
 
 
 def test_a_result_is_nobody_elses_memory() -> None:
@@ -109,15 +115,12 @@ def test_a_result_is_nobody_elses_memory() -> None:
             found = run(given)
             expected = [np.array(x) for x in found]
             given[:] = -1
-            for i, x in enumerate(found):
-                assert np.array_equal(np.asarray(x), expected[i])
-                for shard in x.shards if isinstance(x, gspmd.Array) else [x]:
-                    shard[...] = -2 - i
-            assert all(
-                (s == -2 - i).all()
-                for i, x in enumerate(found)
-                for s in (x.shards if isinstance(x, gspmd.Array) else [x])
-            )
+            memory = [s for x in found for s in (x.buffers if isinstance(x, gspmd.Array) else [x])]
+            for x, e in zip(found, expected, strict=True):
+                assert np.array_equal(np.asarray(x), e)
+            for i, s in enumerate(memory):
+                s[...] = -2 - i
+            assert all((s == -2 - i).all() for i, s in enumerate(memory))
             again = run(X.copy())
             assert np.array_equal(np.asarray(again[4]), np.ones(3))
 
@@ -138,7 +141,7 @@ def test_a_donated_array_is_used_up_and_freed() -> None:
     step = gspmd.compile(lambda s, x: (s["w"] + x, s["v"]), {"w": F, "v": F}, F, donate=[0], mesh=mesh)
     state = {name: gspmd.shard(X, mesh, "data", None) for name in "wv"}
     other = gspmd.shard(X, mesh, "data", None)
-    alive = weakref.ref(state["w"].shards[0])
+    alive = weakref.ref(state["w"].buffers[0])
     w, v = step(state, other)
     assert alive() is None
     assert np.array_equal(np.asarray(w), 2 * X) and np.array_equal(np.asarray(v), X)
@@ -165,3 +168,40 @@ def test_a_call_that_is_refused_uses_nothing_up() -> None:
 def test_a_compiled_program_within_a_trace_is_refused(compiled: gspmd.Compiled) -> None:
     with pytest.raises(TraceError, match="compiled program cannot be called inside"):
         gspmd.trace(lambda x: compiled(x), F)
+
+
+def test_a_program_of_an_early_stage_gives_memory_of_its_own() -> None:
+    early = gspmd.compile(lambda x: x, F, until="propagated")
+    given = X.copy()
+    early.simulate(given)[:] = -1
+    early.stage("annotated").run(given)[:] = -1
+    assert np.array_equal(given, X)
+
+
+def test_arrays_of_an_equal_mesh_are_at_home() -> None:
+    c = gspmd.compile(double, F)
+    x = gspmd.shard(X, gspmd.Mesh({"data": 2, "model": 2}), None, None)
+    for i in range(70):
+        gspmd.shard(X, gspmd.Mesh({f"m{i}": 1}), None, None)
+    for held in (x, copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+        assert np.array_equal(np.asarray(c(held)), 2 * X)
+
+
+def test_an_array_does_not_compute() -> None:
+    x = gspmd.shard(X, mesh, None, None)
+    for broken in (lambda: x[0], lambda: x + 1, lambda: 2.0 * x, lambda: x @ x, lambda: -x, lambda: list(x)):
+        with pytest.raises(TypeError, match=r"gspmd.Array .* outside of jitted functions: use np.asarray"):
+            broken()
+    assert np.array_equal(x + X, 2 * X) and np.array_equal(X * x, X * X)
+
+
+def test_a_kernel_that_fails_is_told_at_its_line() -> None:
+    def kernel(attrs: Any, x: Any, y: Any) -> Any:
+        raise ZeroDivisionError("of zero")
+
+    c = gspmd.trace(lambda x: x * x, F)
+    broken = dataclasses.replace(c.program.body.nodes[0].op, kernel=kernel)
+    node = dataclasses.replace(c.program.body.nodes[0], op=broken)
+    program = dataclasses.replace(c.program, body=dataclasses.replace(c.program.body, nodes=(node,)))
+    with pytest.raises(ExecutionError, match=r"multiply failed: of zero\n  at .*test_calls.py:\d+"):
+        gspmd.Module(program).run(X)

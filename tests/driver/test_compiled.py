@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import gspmd
 import gspmd.numpy as gnp
 from gspmd.driver import meshes
-from gspmd.ir.errors import ExecutionError, ParseError, ShardingError, UsageError, VerifyError
+from gspmd.ir.errors import ExecutionError, GspmdError, ParseError, ShardingError, UsageError, VerifyError
 from gspmd.ir.graph import STAGES
 from gspmd.runtime.environment import World
 
@@ -96,6 +97,41 @@ def test_what_compile_takes() -> None:
     assert early.simulate(np.ones(3)).tolist() == [2, 2, 2]
 
 
+BAD: dict[str, tuple[Callable[[], Any], str]] = {
+    "dtype": (lambda: gspmd.TensorType("f99", (2,)), "unknown dtype 'f99'"),
+    "negative": (lambda: gspmd.TensorType("f32", (-2,)), "cannot be negative"),
+    "shape": (lambda: gspmd.TensorType("f32", 3), "3 is no shape"),  # pyright: ignore[reportArgumentType]
+    "text": (lambda: gspmd.shard("abc", mesh), "unsupported dtype <U3"),
+    "mesh of compile": (lambda: gspmd.compile(mlp, *TYPES, mesh={"a": 2}), r"a gspmd.Mesh, not dict \{'a': 2\}"),  # pyright: ignore[reportArgumentType]
+    "mesh of jit": (lambda: gspmd.jit(mesh={"a": 2}), "a gspmd.Mesh, not dict"),  # pyright: ignore[reportCallIssue, reportArgumentType]
+    "mesh of shard": (lambda: gspmd.shard(np.ones(2), "a"), "a gspmd.Mesh, not str"),  # pyright: ignore[reportArgumentType]
+    "jit": (lambda: gspmd.jit(3), "jit takes a function, not int"),  # pyright: ignore[reportArgumentType, reportCallIssue]
+    "trace": (lambda: gspmd.trace(3), "trace takes a function, not int"),
+    "compile": (lambda: gspmd.compile(3), "a module or a function, not int"),  # pyright: ignore[reportArgumentType]
+    "grad": (lambda: gspmd.grad(np.sum)(np.ones(3)), r"fix: give the gradient to gspmd.jit"),
+    "tree_map": (lambda: gspmd.tree_map(max, [1], (1,)), r"nestings that differ: \[\*\] and \(\*,\)"),
+}
+
+
+@pytest.mark.parametrize(("call", "message"), BAD.values(), ids=BAD)
+def test_bad_arguments_are_told_at_the_users_line(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(GspmdError, match=message) as error:
+        call()
+    assert error.value.loc is not None and error.value.loc.file == __file__
+
+
+def test_an_unknown_type_is_a_value_error_too() -> None:
+    with pytest.raises(ValueError, match="f99"):
+        gspmd.TensorType("f99", ())
+
+
+def test_tree_map() -> None:
+    assert gspmd.tree_map(lambda a, b: a - b, {"x": [3, 4], "y": None}, {"x": [1, 1], "y": None}) == {
+        "x": [2, 3],
+        "y": None,
+    }
+
+
 def test_the_mesh_of_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GSPMD_MESH", raising=False)
     assert gspmd.default_mesh(data=-1, model=1).text() == "[data=1, model=1]"
@@ -109,6 +145,8 @@ def test_the_mesh_of_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
             gspmd.default_mesh(**axes)
     monkeypatch.setenv("GSPMD_MESH", "model=2,data=3")
     assert gspmd.default_mesh(data=-1, extra=5).text() == "[model=2, data=3, extra=1]"
+    with pytest.raises(UsageError, match=r"has none of the axes that the program uses: rows\n  at .*test_compiled.py"):
+        gspmd.default_mesh(rows=-1)
     monkeypatch.setattr(meshes, "world", lambda: World(0, 4, 0, 4, True))
     with pytest.raises(UsageError, match="GSPMD_MESH=model=2,data=3 has 6 devices, but this job has 4 ranks"):
         gspmd.default_mesh(data=-1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,3 +77,71 @@ def test_options() -> None:
     with pytest.raises(GspmdError, match="donated"):
         np.asarray(x)
     assert f.compiled_for(gspmd.TensorType("f32", (4,))).mesh == mesh
+
+
+def test_arguments_by_name_are_never_dropped() -> None:
+    @gspmd.jit
+    def f(x: Any, a: Any = 1.0, b: Any = 2.0, mode: str = "plain") -> Any:
+        return x * a + b if mode == "plain" else x
+
+    x = np.ones(2, np.float32)
+    assert np.asarray(f(x, b=30.0)).tolist() == [31, 31]
+    assert np.asarray(f(x, 2.0, b=30.0)).tolist() == [32, 32]
+    assert f.compiled_for(x, b=1.0).module.program.body.params[1].name == "b"
+
+    @gspmd.jit
+    def g(*xs: Any, scale: Any = 1.0, **more: Any) -> Any:
+        return sum(xs) * scale + sum(more.values())
+
+    assert np.asarray(g(x, x, scale=3.0)).tolist() == [6, 6]
+    assert np.asarray(g(x, p=x, q=2 * x)).tolist() == [4, 4]
+    with pytest.raises(GspmdError, match=r"missing a required argument: 'x'\n  at .*test_jit.py:\d+"):
+        f(b=x)
+
+    @gspmd.jit
+    def h(x: Any, *, train: Any = False) -> Any:
+        return x * 10 if train else x
+
+    assert np.asarray(h(x)).tolist() == [1, 1]
+    with pytest.raises(GspmdError, match="a Python condition needs the value of a traced array"):
+        h(x, train=True)
+
+
+def test_named_arguments_are_donated_by_their_position_in_the_signature() -> None:
+    @gspmd.jit(mesh=mesh, donate=[1, 2])
+    def f(x: Any, a: Any = 1.0, b: Any = 2.0) -> Any:
+        return x * a + b
+
+    x, b = (gspmd.shard(np.ones(4, np.float32), mesh, "a") for _ in range(2))
+    assert np.asarray(f(x, b=b)).tolist() == [2] * 4 and np.asarray(x).tolist() == [1] * 4
+    with pytest.raises(GspmdError, match="donated"):
+        np.asarray(b)
+
+
+def test_x64_is_part_of_what_a_program_is_compiled_for() -> None:
+    f = gspmd.jit(lambda x: (x, gnp.zeros(4)))
+    x = np.ones(4, np.float32)
+    assert f(x)[1].dtype == np.float32
+    with gspmd.enable_x64():
+        assert f(x)[1].dtype == np.float64
+    assert f(x)[1].dtype == np.float32
+
+
+def test_options_go_where_the_function_goes(tmp_path: Path) -> None:
+    one = gspmd.TensorType("f32", (4,))
+    f = gspmd.program(one)(gspmd.jit(mesh=mesh, donate=[0])(lambda x: x + 1.0))
+    again = gspmd.jit(f)
+    for found in (gspmd.compile(f), gspmd.compile(f, one), gspmd.compile(gspmd.trace(f, one)), again.compiled_for(one)):
+        x = gspmd.shard(np.ones(4, np.float32), mesh, "a")
+        assert found.mesh == mesh and np.asarray(found(x)).tolist() == [2] * 4
+        with pytest.raises(GspmdError, match="donated"):
+            np.asarray(x)
+    kept = gspmd.compile(f, donate=())
+    x = gspmd.shard(np.ones(4, np.float32), mesh, "a")
+    assert np.asarray(kept(x)).tolist() == [2] * 4 and np.asarray(x).tolist() == [1] * 4
+    (tmp_path / "jitted_model.py").write_text(
+        "import gspmd\n@gspmd.program(gspmd.TensorType('f32', (4,)))\n"
+        "@gspmd.jit(mesh=gspmd.Mesh({'a': 3}), donate=[0])\ndef f(x):\n    return x + 1.0\n"
+    )
+    module = gspmd.load(f"{tmp_path}/jitted_model.py:f")
+    assert module.mesh == mesh and module.donate == (0,)

@@ -49,14 +49,21 @@ def test_what_the_user_holds_is_not_shared() -> None:
         whole = np.asarray(x)
         whole[:] = -2
         assert np.array_equal(np.asarray(x), WHOLE)
-        with pytest.raises(ValueError, match="read-only"):
-            x.local[0] = 5
+        moved = gspmd.shard(x, mesh, None, "b")
+        for view in (x.local, x.shards[0], moved.shards[0]):
+            with pytest.raises(ValueError, match="read-only"):
+                view[0] = 5
+        assert not any(np.shares_memory(a, b) for a in x.shards for b in moved.shards)
 
 
 def test_scalars_and_dtypes() -> None:
     x = gspmd.shard(np.float32(2.5), mesh)
     assert (float(x), int(x), bool(x), x.item()) == (2.5, 2, True, 2.5)
+    assert x.local.shape == () and x.local == 2.5 and not x.local.flags.writeable
     assert np.asarray(x, np.float64).dtype == np.float64
+    big = gspmd.shard(np.arange(3, dtype=">f4"), mesh, "a")
+    assert big.dtype == np.float32 and np.asarray(big).tolist() == [0, 1, 2]
+    assert np.asarray(gspmd.from_callback(big.type, big.sharding, lambda i: np.arange(3, dtype=">f4")[i])).sum() == 3
     assert gspmd.shard(np.zeros(3), mesh, "a").dtype == np.float32
     with pytest.raises(TypeError, match="without dimensions"):
         len(x)
@@ -75,6 +82,8 @@ def test_mistakes() -> None:
         gspmd.from_shards(TYPE, rows, [WHOLE] * 6)
     with pytest.raises(ExecutionError, match=r"an array of i32 holds float64\n  fix: convert it"):
         gspmd.from_callback(TYPE, rows, lambda index: WHOLE[index] + 0.5)
+    with pytest.raises(ExecutionError, match="holds an integer that does not fit"):
+        gspmd.from_callback(gspmd.TensorType("i8", (7, 5)), rows, lambda index: WHOLE[index] + 100)
     with pytest.raises(ShardingError, match="1 dimensions for an array of 2"):
         gspmd.from_callback(TYPE, gspmd.Sharding.of(mesh, "a"), lambda index: WHOLE[index])
     for entries, message in (

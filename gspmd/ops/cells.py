@@ -1,0 +1,94 @@
+"""Cells of a device's buffer: where they lie in the tensor, choices by position, and room at the end (paper section 4.1).
+
+A buffer holds a run of a dimension's positions. What lies outside the tensor is told by position, the only thing that
+differs from device to device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gspmd.ir.attrs import ResultShape
+from gspmd.ir.axes import Axes
+from gspmd.ir.builder import Builder
+from gspmd.ir.dtypes import as_dtype
+from gspmd.ir.graph import Value
+from gspmd.ops.elementwise import AND, SELECT
+from gspmd.ops.elementwise.expression import Expression
+from gspmd.ops.fetch_plan import Reading, geometry
+from gspmd.ops.layout import BROADCAST_IN_DIM
+from gspmd.ops.literal import IOTA, scalar
+from gspmd.ops.moving import PAD, SLICE
+
+I32 = "i32"
+
+
+def positions(builder: Builder, shape: Sequence[int], dim: int, offset: Value | None, dtype: str = I32) -> Value:
+    """Global positions along a dimension of a local shape whose first element is at `offset` (None: at 0)."""
+    counted = Expression(builder, IOTA(builder, shape=ResultShape(shape), dtype=as_dtype(I32), dimension=dim))
+    if offset is not None:
+        counted = counted + Expression(builder, offset).spread(tuple(shape))
+    return counted.convert(as_dtype(dtype)).value
+
+
+def first_read(builder: Builder, r: Reading, index: Callable[[Axes], Value]) -> Expression:
+    """The position that a fetch's buffer begins with (`Geometry.low`), from the device's `index` along axes."""
+    g = geometry(r)
+    low = Expression(builder, index(r.to_axes)) * g.scale / g.block * g.slope + g.base
+    return low + Expression(builder, index(r.k_axes)) * g.kslope if g.kslope else low
+
+
+def replaced_outside(builder: Builder, x: Value, dim: int, low: Value, size: int, fill: Value) -> Value:
+    """`x`, which begins at position `low` of a dimension of `size` elements, with a scalar fill beyond both its ends."""
+    real = inside(builder, positions(builder, (x.type.shape[dim],), 0, low), 0, size)
+    assert real is not None
+    return choose(builder, along(builder, real, x.type.shape, dim), x, fill)
+
+
+def inside(builder: Builder, place: Value, low: int | None, high: int | None) -> Value | None:
+    """Where positions lie in [low, high); None stands for no bound, and for no condition."""
+    tests: list[Value] = []
+    where = Expression(builder, place)
+    if low is not None:
+        tests.append(where.compare("GE", low).value)
+    if high is not None:
+        tests.append(where.compare("LT", high).value)
+    if len(tests) == 2:
+        return AND(builder, *tests)
+    return tests[0] if tests else None
+
+
+def along(builder: Builder, line: Value, shape: Sequence[int], dim: int) -> Value:
+    """A vector repeated to a shape along one of its dimensions."""
+    return BROADCAST_IN_DIM(builder, line, shape=ResultShape(shape), dims=(dim,))
+
+
+def choose(builder: Builder, where: Value, on_true: Value, on_false: Value) -> Value:
+    """`on_true` where a predicate of its shape holds, else `on_false`, which may be a scalar."""
+    shape = on_true.type.shape
+    if on_false.type.shape != shape:
+        on_false = spread(builder, on_false, shape)
+    return SELECT(builder, where, on_true, on_false)
+
+
+def spread(builder: Builder, value: Value, shape: Sequence[int]) -> Value:
+    """A scalar repeated to a shape."""
+    return value if not shape else BROADCAST_IN_DIM(builder, value, shape=ResultShape(shape), dims=())
+
+
+def fit(builder: Builder, value: Value, dim: int, size: int) -> Value:
+    """The value with so many elements along a dimension: cut off at the end, or padded there with zeros."""
+    shape = value.type.shape
+    if shape[dim] == size:
+        return value
+    if shape[dim] > size:
+        limit = tuple(size if d == dim else n for d, n in enumerate(shape))
+        return SLICE(builder, value, start=(0,) * len(shape), limit=limit, stride=(1,) * len(shape))
+    high = tuple(size - n if d == dim else 0 for d, n in enumerate(shape))
+    none = (0,) * len(shape)
+    return PAD(builder, value, zero(builder, value), low=none, high=high, interior=none)
+
+
+def zero(builder: Builder, like: Value) -> Value:
+    """A scalar zero of a value's dtype."""
+    return scalar(builder, 0, like.type.dtype)
