@@ -53,6 +53,8 @@ _HOMES = {
     "gspmd.ir.types": "TensorType",
     "gspmd.runtime.environment": "world",
 }
+# Modules that are there without an import of their own, as `gspmd.numpy.sum`.
+_MODULES = ("numpy", "random")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
@@ -93,6 +95,10 @@ install_abort_hook()
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"gspmd.{name}")
+    if name == "__version__":
+        return import_module("importlib.metadata").version("gspmd")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'gspmd' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)

@@ -48,8 +48,7 @@ def collectives_command(arguments: argparse.Namespace) -> int:
         print(json.dumps([asdict(use) for use in uses], indent=1))
         return 0
     for use in uses:
-        times = f" x{use.count}" if use.count != 1 else ""
-        print(f"{use.kind:20} over {'+'.join(use.axes):16} {use.wire_bytes:14.0f} B{times}  %{use.value}  {use.line}")
+        print(use)
     print(f"wire bytes per device: {sum(use.wire_bytes * use.count for use in uses):.0f}")
     return 0
 

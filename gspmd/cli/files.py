@@ -21,10 +21,17 @@ from gspmd.ir.types import TensorType
 
 
 def write_whole(path: str, write: Callable[[BinaryIO], Any]) -> None:
-    """Write a file beside its place and move it there when it is complete; raises UsageError if that fails."""
+    """Write a file beside its place and move it there when it is complete; raises UsageError if that fails.
+
+    A device or a pipe is written to as it stands: it must not be replaced by a file.
+    """
     target = Path(path).resolve()
     temporary = target.parent / f".{target.name}.{os.getpid()}"
     try:
+        if _special(path):
+            with open(path, "wb") as stream:
+                write(stream)
+            return
         with temporary.open("xb") as file:
             write(file)
         temporary.replace(target)
@@ -36,6 +43,8 @@ def write_whole(path: str, write: Callable[[BinaryIO], Any]) -> None:
 
 def check_writable(path: str) -> None:
     """Raise UsageError if a file cannot be written there, before any work is done for it."""
+    if _special(path):
+        return
     target = Path(path).resolve()
     if target.is_dir():
         raise UsageError(f"cannot write {path}: Is a directory")
@@ -43,6 +52,12 @@ def check_writable(path: str) -> None:
         raise UsageError(f"cannot write {path}: there is no directory {target.parent}")
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise UsageError(f"cannot write {path}: Permission denied")
+
+
+def _special(path: str) -> bool:
+    """Whether a device, a pipe or the like is there."""
+    place = Path(path)
+    return place.exists() and not place.is_file() and not place.is_dir()
 
 
 def write_text(path: str, text: str) -> None:

@@ -30,6 +30,14 @@ class _Parser(argparse.ArgumentParser):
         raise SystemExit(USAGE)
 
 
+class _Version(argparse.Action):
+    """Prints the version, which is looked up only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(f"gspmd {import_module('gspmd').__version__}")
+        parser.exit()
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     install_abort_hook()
@@ -82,6 +90,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         description="Compile tensor programs for a mesh of devices and run them over MPI.",
     )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     parser.set_defaults(run="")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
 

@@ -36,8 +36,19 @@ def sharding_of_entries(rank: int, mesh: Mesh, entries: Sequence[Entry]) -> Shar
             f"{len(entries)} entries for a value of {rank} dimensions",
             rule="shard.C1",
             loc=loc,
-            fix="give one entry per dimension: None for one that is not split",
+            fix="pass the entries one by one: shard(x, mesh, *entries)"
+            if len(entries) == 1 and not isinstance(entries[0], str) and entries[0] is not None
+            else "give one entry per dimension: None for one that is not split",
         )
+    for e in entries:
+        given: object = e
+        if not (given is None or isinstance(given, (str, tuple, list))):
+            raise ShardingError(
+                f"{e!r} is no entry",
+                rule="shard.C3",
+                loc=loc,
+                fix='write None, "axis", "axis?", or ("a", "b") for several axes',
+            )
     try:
         return Sharding.of(mesh, *(e if e is None or isinstance(e, str) else tuple(e) for e in entries))
     except GspmdError as error:

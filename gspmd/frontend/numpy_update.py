@@ -154,6 +154,8 @@ def _written(x: Tracer, block: Tracer, plan: IndexPlan) -> Tracer:
     turned = tuple(d for d, r in enumerate(ranges) if len(r) > 1 and r.step < 0)
     if turned:
         block = emit(REVERSE, block, dims=turned)
+    if block.shape == x.shape:
+        return block
     low = [min(r[0], r[-1]) for r in ranges]
     high = [n - 1 - max(r[0], r[-1]) for n, r in zip(x.shape, ranges, strict=True)]
     between = [abs(r.step) - 1 if len(r) > 1 else 0 for r in ranges]

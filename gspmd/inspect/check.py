@@ -40,6 +40,9 @@ class CheckReport:
 
     stages: Mapping[str, Tally]
 
+    def __str__(self) -> str:
+        return self.text()
+
     def text(self) -> str:
         """One line a stage."""
         return "\n".join(f"{name:12} {tally.text()}" for name, tally in self.stages.items())

@@ -28,6 +28,11 @@ class CollectiveUse:
     value: str
     line: str
 
+    def __str__(self) -> str:
+        times = f" x{self.count}" if self.count != 1 else ""
+        head = f"{self.kind:20} over {'+'.join(self.axes):16} {self.wire_bytes:14.0f} B{times}  %{self.value}"
+        return f"{head}  {self.line}" if self.line else head
+
 
 def collectives_of(program: Program) -> list[CollectiveUse]:
     """The collectives of a program at a local stage, in the order in which devices issue them."""
@@ -59,6 +64,6 @@ def wire_bytes(program: Program) -> float:
 def _counted(region: Region, times: int) -> Iterator[tuple[Node, int]]:
     for node in region.nodes:
         yield node, times
-        trips: int | None = getattr(node.attrs, "trip_count", None)
+        trips = None if node.op.trips is None else node.op.trips(node.attrs)
         for inner in node.regions:
             yield from _counted(inner, times * (1 if trips is None else trips))

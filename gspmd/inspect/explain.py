@@ -97,6 +97,9 @@ class Explanation:
     origins: tuple[Origin, ...]
     losses: tuple[Loss, ...]
 
+    def __str__(self) -> str:
+        return self.text()
+
     def text(self) -> str:
         """The explanation as lines of text."""
         lines = [f"%{self.name}: {self.type}{_at(self.loc, '      ')}"]

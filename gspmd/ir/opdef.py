@@ -143,9 +143,11 @@ class OpDef(Generic[A]):
     where shards must meet (collectives) or regions run (control flow). fast: an expression template in Numba-Python
     over scalars, "{0} + {1}", or None ("{0}": elements are used as they are; what the rule reduces is combined; an op
     without operands is given the index along its position factor). localize: the local body that the rule cannot say.
-    flow: groups of values that are one value at different places (loop carries, branch results). vjp: cotangents of the operands (None: no
-    gradient flows). save: for control flow, re-emits the node so that vjp finds what it needs (residuals). traffic: for
-    collectives, from the attributes and the bytes of one device's operand and result.
+    expand: on local types, the op in terms of others that do what it only says. flow: groups of values that are one
+    value at different places (loop carries, branch results), found by their places alone. vjp: cotangents of the
+    operands (None: no gradient flows). save: for control flow, re-emits the node so that vjp finds what it needs
+    (residuals). traffic: for collectives, from the attributes and the bytes of one device's operand and result. trips:
+    how often the regions run in one execution, None where that is not known.
     examples: IR lines, one application each, that cover every attribute off its default and every factor kind.
     """
 
@@ -157,10 +159,12 @@ class OpDef(Generic[A]):
     execute: Callable[[Machine, Node, Sequence[Shards]], Sequence[Shards]] | None = None
     fast: Callable[[Types, A], str | None] | None = None
     localize: Callable[[Localizer, Sequence[Value]], Sequence[Value]] | None = None
+    expand: Callable[[Builder, Sequence[Value], A], Sequence[Value]] | None = None
     flow: Callable[[Node], tuple[tuple[Value, ...], ...]] | None = None
     vjp: Callable[[Gradient, Node, Sequence[Value | None]], Sequence[Value | None]] | None = None
     save: Callable[[Gradient, Node], tuple[Sequence[Value], Sequence[Value]]] | None = None
     traffic: Callable[[A, int, int], Traffic] | None = None
+    trips: Callable[[A], int | None] | None = None
     traits: frozenset[Trait] = frozenset()
     examples: tuple[str, ...] = ()
     doc: str = field(default="", repr=False)

@@ -19,7 +19,7 @@ class Dealt:
     """Axes dealt out: `pieces`, one for each factor, and the `rest` that no factor can express.
 
     `ragged` is the factor, by its place in the dimension, whose shards are uneven (None: there is none): it is always
-    the last that is split. `leading`: no factor before that one is split.
+    the last that is split. `leading`: at most one factor is split.
     """
 
     pieces: tuple[Axes, ...]
@@ -38,7 +38,7 @@ def deal(axes: Axes, sizes: Sequence[int]) -> Dealt:
         return Dealt(((),) * len(sizes), (), None, True)
     alone = single(sizes)
     pieces: list[Axes] = []
-    rest, ragged, split = axes, None, False
+    rest, ragged = axes, None
     for i, size in enumerate(sizes):
         count = parts(rest)
         if not rest or (size == 1 and alone != i):
@@ -53,9 +53,9 @@ def deal(axes: Axes, sizes: Sequence[int]) -> Dealt:
             if halves is None:
                 break
             pieces.append(halves[0])
-            split, rest = True, halves[1]
+            rest = halves[1]
     pieces += [()] * (len(sizes) - len(pieces))
-    return Dealt(tuple(pieces), rest, ragged, not split)
+    return Dealt(tuple(pieces), rest, ragged, sum(map(bool, pieces)) < 2)
 
 
 def join(pieces: Sequence[Axes], sizes: Sequence[int]) -> Axes:

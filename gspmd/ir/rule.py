@@ -91,7 +91,7 @@ class Rule:
         return dim.size if isinstance(dim, Access) else prod(self.factors[f].size for f in dim)
 
     def main_factor(self, dim: Access) -> int:
-        """The factor whose split is the split of an access dimension: the longer of its two (k in a kernel gradient)."""
+        """The factor whose split is that of an access dimension: the longer of its two (k in a kernel gradient)."""
         o, k = dim.factor, dim.kernel_factor
         if k is not None and self.factors[k].kind != "whole" and self.factors[k].size > self.factors[o].size:
             return k
@@ -108,7 +108,10 @@ class Rule:
     def text(self) -> str:
         """`bmk,bkn->bmn | k: reduce(add)` with letters for factors and accesses spelled out."""
         from_names = [_letter(i) for i in range(len(self.factors))]
-        show = lambda t: "[" + ", ".join(_dim_text(d, from_names) for d in t) + "]"  # noqa: E731
+
+        def show(tensor: TensorMap) -> str:
+            return "[" + ", ".join(_dim_text(d, from_names) for d in tensor) + "]"
+
         head = f"({', '.join(map(show, self.operands))}) -> ({', '.join(map(show, self.results))})"
         notes = [f"{n}={f.size}{_factor_note(f)}" for n, f in zip(from_names, self.factors, strict=True)]
         linear = " linear " + " ".join("{" + ",".join(map(str, g)) + "}" for g in self.linear) if self.linear else ""
@@ -127,7 +130,9 @@ def identity_map(rank: int) -> TensorMap:
     return tuple((i,) for i in range(rank))
 
 
-def elementwise_rule(shape: tuple[int, ...], operands: int, results: int = 1, linear: tuple[tuple[int, ...], ...] = ()) -> Rule:
+def elementwise_rule(
+    shape: tuple[int, ...], operands: int, results: int = 1, linear: tuple[tuple[int, ...], ...] = ()
+) -> Rule:
     """The rule of an op that works position by position on tensors of one shape."""
     maps = identity_map(len(shape))
     return Rule(tuple(Factor(n) for n in shape), (maps,) * operands, (maps,) * results, linear)

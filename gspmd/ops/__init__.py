@@ -8,6 +8,7 @@ from typing import Any
 
 from gspmd.ir.opdef import OpDef
 from gspmd.ops import (
+    affine_permute,
     annotate,
     bits,
     collective,
@@ -24,6 +25,7 @@ from gspmd.ops import (
     mapping,
     normalization,
     random,
+    rechunk,
     reduce,
     slicing,
     sorting,
@@ -53,7 +55,9 @@ _FAMILIES: tuple[tuple[OpDef[Any], ...], ...] = (
     control.FAMILY,
     annotate.FAMILY,
     collective.FAMILY,
+    rechunk.FAMILY,
     fetch.FAMILY,
+    affine_permute.FAMILY,
     fused.FAMILY,
 )
 

@@ -1,4 +1,4 @@
-"""Ops that change no number: the user's annotation, and a fence for the optimizer (paper section 3; StableHLO).
+"""Ops that change no number: the user's annotation, and a fence for the optimizer (paper section 3.2; StableHLO).
 
 An annotation is where the user says what a value is: it does not let unreduced values pass.
 """

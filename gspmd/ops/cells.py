@@ -1,4 +1,4 @@
-"""Cells of a device's buffer: where they lie in the tensor, choices by position, and room at the end (paper section 4.1).
+"""Cells of a device's buffer: where they lie in the tensor, and choices by position (paper section 4.1).
 
 A buffer holds a run of a dimension's positions. What lies outside the tensor is told by position, the only thing that
 differs from device to device.
@@ -18,7 +18,6 @@ from gspmd.ops.elementwise.expression import Expression
 from gspmd.ops.fetch_plan import Reading, geometry
 from gspmd.ops.layout import BROADCAST_IN_DIM
 from gspmd.ops.literal import IOTA, scalar
-from gspmd.ops.moving import PAD, SLICE
 
 I32 = "i32"
 
@@ -39,7 +38,7 @@ def first_read(builder: Builder, r: Reading, index: Callable[[Axes], Value]) -> 
 
 
 def replaced_outside(builder: Builder, x: Value, dim: int, low: Value, size: int, fill: Value) -> Value:
-    """`x`, which begins at position `low` of a dimension of `size` elements, with a scalar fill beyond both its ends."""
+    """`x`, which begins at position `low` of a dimension of `size` elements, with a scalar fill beyond its ends."""
     real = inside(builder, positions(builder, (x.type.shape[dim],), 0, low), 0, size)
     assert real is not None
     return choose(builder, along(builder, real, x.type.shape, dim), x, fill)
@@ -74,19 +73,6 @@ def choose(builder: Builder, where: Value, on_true: Value, on_false: Value) -> V
 def spread(builder: Builder, value: Value, shape: Sequence[int]) -> Value:
     """A scalar repeated to a shape."""
     return value if not shape else BROADCAST_IN_DIM(builder, value, shape=ResultShape(shape), dims=())
-
-
-def fit(builder: Builder, value: Value, dim: int, size: int) -> Value:
-    """The value with so many elements along a dimension: cut off at the end, or padded there with zeros."""
-    shape = value.type.shape
-    if shape[dim] == size:
-        return value
-    if shape[dim] > size:
-        limit = tuple(size if d == dim else n for d, n in enumerate(shape))
-        return SLICE(builder, value, start=(0,) * len(shape), limit=limit, stride=(1,) * len(shape))
-    high = tuple(size - n if d == dim else 0 for d, n in enumerate(shape))
-    none = (0,) * len(shape)
-    return PAD(builder, value, zero(builder, value), low=none, high=high, interior=none)
 
 
 def zero(builder: Builder, like: Value) -> Value:

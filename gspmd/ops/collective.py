@@ -1,4 +1,4 @@
-"""Collectives over mesh axes, and the reshards that become plans of them (paper section 4).
+"""Collectives over mesh axes, and the reshards that become plans of them (paper section 4.2).
 
 Each op exists twice under one name. On a *global* type, which carries a sharding, the value stays and the sharding
 changes; run as such it is the identity. On a *local* type the shape changes and devices exchange data: they number
@@ -8,7 +8,7 @@ themselves within a group by their digits along `axes`, major to minor, and cont
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,13 +17,12 @@ import numpy as np
 from gspmd.ir.attrs import Attrs
 from gspmd.ir.axes import Axes, canonical, cut, difference, parts
 from gspmd.ir.errors import TypeRuleError
-from gspmd.ir.graph import Node, Region
-from gspmd.ir.opdef import Machine, OpDef, Shards, Traffic, Trait, Types
+from gspmd.ir.graph import Node, Region, Value
+from gspmd.ir.opdef import Localizer, Machine, OpDef, Shards, Traffic, Trait, Types
 from gspmd.ir.sharding import DimSharding, Sharding
 from gspmd.ir.types import TensorType
 from gspmd.kernels.monoids import fold
-
-_MOVES_DATA = frozenset((Trait.COLLECTIVE, Trait.RESHARD))
+from gspmd.ops.collective_local import alike, crossing, joining, leaving
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,8 @@ def _resize(type_: TensorType, dim: int, up: int = 1, down: int = 1, rule: str =
     return type_.with_shape(shape)
 
 
-def _reshard_infer(types: Types, attrs: ReshardAttrs, regions: tuple[Region, ...]) -> Types:
+def reshard_infer(types: Types, attrs: ReshardAttrs, regions: tuple[Region, ...]) -> Types:
+    """The operand's type under the sharding of the attributes."""
     return (_only(types, "reshard").with_sharding(attrs.sharding),)
 
 
@@ -199,12 +199,20 @@ def _permute_infer(types: Types, attrs: PermuteAttrs, regions: tuple[Region, ...
     return (x if x.sharding is None else x.with_sharding(attrs.sharding or x.sharding),)
 
 
+def _permute_localize(ctx: Localizer, operands: Sequence[Value]) -> Sequence[Value]:
+    """A local type has no sharding that could result."""
+    attrs = ctx.node.attrs
+    assert isinstance(attrs, PermuteAttrs)
+    return COLLECTIVE_PERMUTE.emit(ctx.builder, operands, replace(attrs, sharding=None))
+
+
 def _axis_index_infer(types: Types, attrs: AxesAttrs, regions: tuple[Region, ...]) -> Types:
     _check(not types, "axis_index.C1", f"takes no operand, got {len(types)}")
     return (TensorType("i32", ()),)
 
 
-def _identity(machine: Machine, node: Node, args: Sequence[Shards]) -> Sequence[Shards]:
+def as_it_is(machine: Machine, node: Node, args: Sequence[Shards]) -> Sequence[Shards]:
+    """What a change of sharding means where values are whole: nothing."""
     return (args[0],)
 
 
@@ -292,20 +300,36 @@ def _permute_traffic(attrs: PermuteAttrs, operand: int, result: int) -> Traffic:
     return Traffic("collective_permute", attrs.source, parts(attrs.source), operand)
 
 
-RESHARD = OpDef("reshard", ReshardAttrs, _reshard_infer, execute=_identity, traits=frozenset((Trait.RESHARD,)))
+_RESHARDS = frozenset((Trait.RESHARD,))
+_EXCHANGES = frozenset((Trait.COLLECTIVE, Trait.RESHARD))
+
+RESHARD = OpDef("reshard", ReshardAttrs, reshard_infer, execute=as_it_is, traits=_RESHARDS)
 ALL_GATHER = OpDef(
-    "all_gather", DimAxesAttrs, _all_gather_infer, execute=_all_gather, traits=_MOVES_DATA, traffic=_gather_traffic
+    "all_gather",
+    DimAxesAttrs,
+    _all_gather_infer,
+    execute=_all_gather,
+    localize=leaving,
+    traits=_EXCHANGES,
+    traffic=_gather_traffic,
 )
-ALL_SLICE = OpDef("all_slice", DimAxesAttrs, _all_slice_infer, execute=_all_slice, traits=frozenset((Trait.RESHARD,)))
+ALL_SLICE = OpDef("all_slice", DimAxesAttrs, _all_slice_infer, execute=_all_slice, localize=joining, traits=_RESHARDS)
 ALL_TO_ALL = OpDef(
-    "all_to_all", AllToAllAttrs, _all_to_all_infer, execute=_all_to_all, traits=_MOVES_DATA, traffic=_all_to_all_traffic
+    "all_to_all",
+    AllToAllAttrs,
+    _all_to_all_infer,
+    execute=_all_to_all,
+    localize=crossing,
+    traits=_EXCHANGES,
+    traffic=_all_to_all_traffic,
 )
 ALL_REDUCE = OpDef(
     "all_reduce",
     AllReduceAttrs,
     _all_reduce_infer,
     execute=_all_reduce,
-    traits=_MOVES_DATA,
+    localize=alike,
+    traits=_EXCHANGES,
     traffic=_all_reduce_traffic,
 )
 REDUCE_SCATTER = OpDef(
@@ -313,13 +337,19 @@ REDUCE_SCATTER = OpDef(
     ReduceScatterAttrs,
     _reduce_scatter_infer,
     execute=_reduce_scatter,
-    traits=_MOVES_DATA,
+    localize=joining,
+    traits=_EXCHANGES,
     traffic=_reduce_scatter_traffic,
 )
-COLLECTIVE_PERMUTE = OpDef(
-    "collective_permute", PermuteAttrs, _permute_infer, execute=_permute, traits=_MOVES_DATA, traffic=_permute_traffic
+COLLECTIVE_PERMUTE: OpDef[PermuteAttrs] = OpDef(
+    "collective_permute",
+    PermuteAttrs,
+    _permute_infer,
+    execute=_permute,
+    localize=_permute_localize,
+    traits=_EXCHANGES,
+    traffic=_permute_traffic,
 )
-RECHUNK = OpDef("rechunk", ReshardAttrs, _reshard_infer, execute=_identity, traits=frozenset((Trait.RESHARD,)))
 AXIS_INDEX = OpDef("axis_index", AxesAttrs, _axis_index_infer, execute=_axis_index)
 
 FAMILY: tuple[OpDef[Any], ...] = (
@@ -330,6 +360,5 @@ FAMILY: tuple[OpDef[Any], ...] = (
     ALL_REDUCE,
     REDUCE_SCATTER,
     COLLECTIVE_PERMUTE,
-    RECHUNK,
     AXIS_INDEX,
 )

@@ -94,6 +94,7 @@ WHILE: OpDef[WhileAttrs] = OpDef(
     _while_infer,
     execute=_while_execute,
     flow=_while_flow,
+    trips=lambda attrs: attrs.trip_count,
     vjp=while_vjp,
     save=while_save,
     examples=(

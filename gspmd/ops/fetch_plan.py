@@ -70,6 +70,10 @@ class Geometry:
     kslope: int
     base: int
 
+    def low(self, i: Any, k: Any) -> Any:
+        """`lo` for devices of some indices, numbers or vectors."""
+        return self.slope * (i * self.scale // self.block) + self.kslope * k + self.base
+
 
 @dataclass(frozen=True, slots=True)
 class Hop:
@@ -174,7 +178,7 @@ def needs(r: Reading) -> Needs:
     reads = real & (raw_low < raw_high)
     low, high = np.clip(raw_low, 0, r.size), np.clip(raw_high, 0, r.size)
     needed = reads & (low < high)
-    lo = g.slope * (i * g.scale // g.block) + g.kslope * k + g.base
+    lo = g.low(i, k)
     outside = bool(np.any(reads & ((raw_low < 0) | (raw_high > r.size))))
     return Needs(i, own, low, high, lo, needed, outside, bool(np.any(reads & ~needed)))
 

@@ -313,4 +313,18 @@ REVERSE: OpDef[ReverseAttrs] = OpDef(
     doc="The operand with the elements of some dimensions in the opposite order.",
 )
 
+
+def fit(builder: Builder, value: Value, dim: int, size: int) -> Value:
+    """The value with so many elements along a dimension: cut off at the end, or padded there with zeros."""
+    shape = value.type.shape
+    if shape[dim] == size:
+        return value
+    if shape[dim] > size:
+        limit = tuple(size if d == dim else n for d, n in enumerate(shape))
+        return SLICE(builder, value, start=(0,) * len(shape), limit=limit, stride=(1,) * len(shape))
+    high = tuple(size - n if d == dim else 0 for d, n in enumerate(shape))
+    none = (0,) * len(shape)
+    return PAD(builder, value, scalar(builder, 0, value.type.dtype), low=none, high=high, interior=none)
+
+
 FAMILY: tuple[OpDef[Any], ...] = (SLICE, PAD, CONCATENATE, REVERSE)

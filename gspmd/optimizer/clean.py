@@ -30,6 +30,7 @@ def _merged(region: Region) -> tuple[list[Node], dict[Value, Value]]:
     for node in region.nodes:
         operands = tuple([now.get(v, v) for v in node.operands])
         regions = tuple(map(clean_region, node.regions))
+        key = None
         if not regions:
             key = (node.op, operands, node.attrs, node.results[0].type if node.results else None)
             first = seen.get(key)
@@ -39,7 +40,7 @@ def _merged(region: Region) -> tuple[list[Node], dict[Value, Value]]:
         same = all(a is b for a, b in zip(operands, node.operands, strict=True))
         if regions or not same:
             node = Node(node.op, operands, node.results, node.attrs, regions, node.loc)
-        if not regions:
+        if key is not None:
             seen[key] = node
         out.append(node)
     return out, now

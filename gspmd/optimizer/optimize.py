@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from gspmd.ir.graph import Program
 from gspmd.optimizer.clean import clean
-from gspmd.optimizer.expand import expand_fetches
+from gspmd.optimizer.expand import expand
 from gspmd.optimizer.rings import join_rings
 from gspmd.optimizer.schedule import LEAST_WORK, scheduled_region
 
 
 def optimize(program: Program) -> Program:
     """Fetches expanded, duplicates merged, dead nodes removed, shifts joined to rings."""
-    cleaned = clean(expand_fetches(program))
+    cleaned = clean(expand(program))
     joined = join_rings(cleaned)
     return replace(cleaned if joined is cleaned else clean(joined), stage="optimized")
 

@@ -6,43 +6,38 @@ price of one. Who would have received nothing from one of the two gets its zeros
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gspmd.ir.attrs import Attrs
 from gspmd.ir.builder import Builder
 from gspmd.ir.dtypes import as_dtype
 from gspmd.ir.graph import Node, Program, Region, Value
+from gspmd.ir.rewrite import Visit, rewrite, with_body
+from gspmd.ops.affine_permute import AFFINE_PERMUTE, AffinePermuteAttrs, permute_pairs
 from gspmd.ops.collective import AXIS_INDEX
 from gspmd.ops.elementwise import COMPARE, SELECT
-from gspmd.ops.fetch import AFFINE_PERMUTE, AffinePermuteAttrs, permute_pairs
 from gspmd.ops.literal import full, scalar
 
 
 def join_rings(program: Program) -> Program:
     """The local program, without duplicates, with pairs of shifts joined; itself if there are none."""
-    body = _joined(program.body)
-    if body is program.body:
-        return program
-    return Program(program.name, body, program.mesh, program.stage, program.inputs, program.outputs)
+    return with_body(program, rewrite(program.body, _joining))
 
 
-def _joined(region: Region) -> Region:
+def _joining(region: Region) -> Visit:
+    """Emits the ring at the first shift of each pair, for both."""
     partners = _partners(region)
-    inner = {node: tuple(map(_joined, node.regions)) for node in region.nodes if node.regions}
-    same = all(a is b for node, found in inner.items() for a, b in zip(node.regions, found, strict=True))
-    if not partners and same:
-        return region
-    builder = Builder()
-    builder.params.extend(region.params)
-    now: dict[Value, Value] = {}
-    for node in region.nodes:
-        operands = tuple(now.get(v, v) for v in node.operands)
+    joined: dict[Node, Value] = {}
+
+    def visit(builder: Builder, node: Node, operands: tuple[Value, ...]) -> Sequence[Value] | None:
         pair = partners.get(node)
         if pair is None:
-            builder.nodes.append(
-                Node(node.op, operands, node.results, node.attrs, inner.get(node, node.regions), node.loc)
-            )
-        elif pair[0] is node:
-            _ring(builder, pair, operands[0], now)
-    return builder.region([now.get(v, v) for v in region.results])
+            return None
+        if pair[0] is node:
+            joined.update(zip(pair, _ring(builder, pair, operands[0]), strict=True))
+        return (joined[node],)
+
+    return visit
 
 
 def _partners(region: Region) -> dict[Node, tuple[Node, Node]]:
@@ -69,18 +64,19 @@ def _completes(first: Attrs, second: AffinePermuteAttrs) -> bool:
     return pairs[0] | pairs[1] == ring and len(pairs[0]) + len(pairs[1]) == len(ring)
 
 
-def _ring(builder: Builder, pair: tuple[Node, Node], x: Value, now: dict[Value, Value]) -> None:
-    """Emit one permute for both, and zeros where a device was not served."""
+def _ring(builder: Builder, pair: tuple[Node, Node], x: Value) -> tuple[Value, ...]:
+    """One permute for both, and zeros where a device was not served."""
     attrs = pair[0].attrs
     assert isinstance(attrs, AffinePermuteAttrs)
-    builder.loc = pair[0].loc
     whole = AFFINE_PERMUTE(builder, x, axes=attrs.axes, add=attrs.add, wrap=True)
     zeros = full(builder, 0, whole.type.dtype, whole.type.shape)
     index = AXIS_INDEX(builder, axes=attrs.axes)
+    made: list[Value] = []
     for node in pair:
         assert isinstance(node.attrs, AffinePermuteAttrs)
         served = [target for _, target in permute_pairs(node.attrs)]
         # A shift serves a run of devices that starts or ends at an end of the ring.
         direction, bound = ("GE", served[0]) if served[0] else ("LT", served[-1] + 1)
         limit = scalar(builder, bound, as_dtype("i32"))
-        now[node.result] = SELECT(builder, COMPARE(builder, index, limit, direction=direction), whole, zeros)
+        made.append(SELECT(builder, COMPARE(builder, index, limit, direction=direction), whole, zeros))
+    return tuple(made)

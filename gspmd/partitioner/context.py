@@ -9,6 +9,7 @@ from gspmd.ir.builder import Builder
 from gspmd.ir.graph import Node, Value
 from gspmd.ir.rule import Rule
 from gspmd.ir.types import TensorType
+from gspmd.ops import cells
 from gspmd.ops.collective import ALL_GATHER, AXIS_INDEX
 from gspmd.ops.elementwise.expression import Expression
 from gspmd.ops.literal import scalar

@@ -145,7 +145,8 @@ class _Rewriter:
         operands = tuple(self._held(v, home.get(place, v.type.placed.reduced()), node.loc) for v, place in pairs)
         regions = tuple(
             _Rewriter(r).run(
-                tuple(home.get(p, p.type.placed) for p in r.params), tuple(home.get(v, _whole(v)) for v in apart.results)
+                tuple(home.get(p, p.type.placed) for p in r.params),
+                tuple(home.get(place, _whole(v)) for v, place in zip(r.results, apart.results, strict=True)),
             )
             for r, apart in zip(node.regions, places.regions, strict=True)
         )

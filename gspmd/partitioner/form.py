@@ -41,18 +41,23 @@ class LocalForm:
     attrs: Attrs
     results: Types
     masks: tuple[Mask, ...]
-    same: bool
-    window: bool
-    products: bool
-    position: tuple[int, int] | None
+    same: bool = False
+    window: bool = False
+    products: bool = False
+    position: tuple[int, int] | None = None
+
+
+_NO_RULE = Rule((), (), ())
 
 
 @memo_by_attrs(maxsize=1 << 16)
 def local_form(op: OpDef[Any], operands: Types, results: Types, attrs: Attrs) -> LocalForm | None:
-    """How an op with a rule is localised; None for an op without one."""
+    """How an op with a rule is localised; None for an op that has neither a rule nor a body of its own."""
     rule = rule_of(op, tuple(t.bare for t in operands), tuple(t.bare for t in results), attrs)
     if rule is None:
-        return None
+        # Collectives have no factors, but a local body.
+        local = tuple(t.local for t in results)
+        return None if op.localize is None else LocalForm(_NO_RULE, {}, {}, attrs, local, ())
     axes, chunks = split_factors(rule, operands, results)
     local = tuple(t.local for t in results)
     changed = local_attrs(attrs, results, local, rule, chunks)

@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gspmd.ir.attrs import ResultShape
 from gspmd.ir.axes import parts
 from gspmd.ir.graph import Value
 from gspmd.ir.rule import Access, dim_factors
+from gspmd.ops import cells
 from gspmd.ops.elementwise import AND
 from gspmd.ops.fetch import FETCH
 from gspmd.ops.fetch_plan import Reading, geometry
 from gspmd.ops.literal import full, scalar
 from gspmd.ops.moving import PAD, REVERSE, SLICE
-from gspmd.ops.slicing import DYNAMIC_SLICE
 from gspmd.partitioner import padding
 from gspmd.partitioner.context import LocalContext
 
@@ -105,16 +104,10 @@ def _apply(context: LocalContext, x: Value, steps: list[_Step], fill: Value | No
 
 
 def _crop(context: LocalContext, x: Value, steps: list[_Step]) -> Value:
-    """Results were computed from a multiple of the block on: drop those before the device's own."""
-    b, sizes = context.builder, context.local_result().shape
-    starts: list[Value] = []
-    for d, step in enumerate(steps):
-        if step.block == 1:
-            starts.append(scalar(b, 0, cells.I32))
-            continue
-        (factor,) = dim_factors(context.rule.results[0][d])
-        starts.append(padding.remainder(b, context.offset(factor), step.block))
-    return DYNAMIC_SLICE(b, x, *starts, sizes=ResultShape(sizes))
+    """Drop the results before the device's own."""
+    own = [dim_factors(dim) for dim in context.rule.results[0]]
+    leads = [None if s.block == 1 else (context.offset(f[0]), s.block) for f, s in zip(own, steps, strict=True)]
+    return padding.crop(context.builder, x, context.local_result().shape, leads)
 
 
 def _where(context: LocalContext, number: int) -> Value | None:

@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from gspmd.ir.attrs import Attrs, ResultShape, Window, WindowDim
+from gspmd.ir.attrs import Attrs, Window, WindowDim
 from gspmd.ir.axes import parts
 from gspmd.ir.graph import Value
 from gspmd.ir.rule import Access
+from gspmd.ops import cells
 from gspmd.ops.elementwise import AND, MINIMUM
 from gspmd.ops.elementwise.expression import Expression
 from gspmd.ops.fetch import FETCH
@@ -24,7 +25,6 @@ from gspmd.ops.fetch_plan import Geometry, Reading, fetch_plan, geometry
 from gspmd.ops.literal import full, scalar
 from gspmd.ops.moving import PAD
 from gspmd.ops.reduce import scalar_region
-from gspmd.ops.slicing import DYNAMIC_SLICE
 from gspmd.partitioner import padding
 from gspmd.partitioner.context import LocalContext
 
@@ -137,8 +137,8 @@ def _read(context: LocalContext, number: int, x: Value, d: int, fill: _Fill) -> 
     if strict:
         x = _only_needed(context, x, line, fill.value())
     elif fill.number() is None and fetch_plan(r).outside:
-        where = cells.inside(context.builder, _places(context, line).value, 0, r.size)
-        x = _replaced(context, x, line, where, fill.value())
+        low = cells.first_read(context.builder, r, context.index).value
+        x = cells.replaced_outside(context.builder, x, d, low, r.size, fill.value())
     return x, line
 
 
@@ -160,16 +160,15 @@ def _side(side: WindowDim, line: _Line) -> WindowDim:
 
 
 def _crop(context: LocalContext, number: int, x: Value, blocks: dict[int, int]) -> Value:
-    """Results were computed from a multiple of the block on: drop those before the device's own."""
-    b, shape = context.builder, context.local_result(number).shape
+    """Drop the results before the device's own."""
+    shape = context.local_result(number).shape
     if x.type.shape == shape:
         return x
-    starts: list[Value] = []
+    leads: list[tuple[Value, int] | None] = []
     for dim in context.rule.results[number]:
         block = 1 if isinstance(dim, Access) or len(dim) != 1 else blocks.get(dim[0], 1)
-        offset = None if block == 1 else context.offset(dim[0]) if not isinstance(dim, Access) else None
-        starts.append(scalar(b, 0, cells.I32) if offset is None else padding.remainder(b, offset, block))
-    return DYNAMIC_SLICE(b, x, *starts, sizes=ResultShape(shape))
+        leads.append(None if block == 1 or isinstance(dim, Access) else (context.offset(dim[0]), block))
+    return padding.crop(context.builder, x, shape, leads)
 
 
 # -- masks -----------------------------------------------------------------------------------------------------------
@@ -177,11 +176,8 @@ def _crop(context: LocalContext, number: int, x: Value, blocks: dict[int, int]) 
 
 def _places(context: LocalContext, line: _Line) -> Expression:
     """The position in the tensor of each cell of the buffer."""
-    b, r, g = context.builder, line.reading, line.geometry
-    low = Expression(b, context.index(r.to_axes)) * g.scale / g.block * g.slope + g.base
-    if g.kslope:
-        low = low + Expression(b, context.index(r.k_axes)) * g.kslope
-    return Expression(b, cells.positions(b, (g.width,), 0, low.value))
+    low = cells.first_read(context.builder, line.reading, context.index)
+    return Expression(context.builder, cells.positions(context.builder, (line.geometry.width,), 0, low.value))
 
 
 def _only_needed(context: LocalContext, x: Value, line: _Line, fill: Value) -> Value:
@@ -201,17 +197,11 @@ def _only_needed(context: LocalContext, x: Value, line: _Line, fill: Value) -> V
         k_first.spread(line_shape).compare("LT", r.k_size),
     ):
         where = test.value if where is None else AND(b, where, test.value)
-    return _replaced(context, x, line, where, fill)
+    assert where is not None
+    return cells.choose(b, cells.along(b, where, x.type.shape, line.dim), x, fill)
 
 
 def _range(context: LocalContext, index: Value, chunk: int, size: int) -> tuple[Expression, Expression]:
     """The first and the last real index of a device's chunk; the last lies before the first if there is none."""
     first = Expression(context.builder, index) * chunk
     return first, (first + chunk).apply(MINIMUM, first.number(size)) - 1
-
-
-def _replaced(context: LocalContext, x: Value, line: _Line, where: Value | None, fill: Value) -> Value:
-    """The fill in cells of the buffer where a condition along the window dimension does not hold."""
-    assert where is not None
-    b = context.builder
-    return cells.choose(b, cells.along(b, where, x.type.shape, line.dim), x, fill)

@@ -16,9 +16,9 @@ from gspmd.ir.errors import GspmdError, PartitionError
 from gspmd.ir.graph import Node, Program, Region, Value
 from gspmd.ir.opdef import Trait, Types
 from gspmd.partitioner import padding
+from gspmd.partitioner.collectives import is_reshard
 from gspmd.partitioner.context import Devices, LocalContext
 from gspmd.partitioner.form import LocalForm, local_form
-from gspmd.partitioner.local_collectives import LOWERINGS
 from gspmd.partitioner.local_moves import move
 from gspmd.partitioner.local_reshape import needs_flat_fetch, reshape
 from gspmd.partitioner.local_window import window_body
@@ -56,10 +56,7 @@ class _Region:
 
     def _node(self, node: Node) -> Sequence[Value]:
         operands = tuple(self.now[v] for v in node.operands)
-        lowering = LOWERINGS.get(node.op)
-        if lowering is not None:
-            return self._checked(node, (lowering(self.builder, node, operands[0]),))
-        if node.op.has(Trait.RESHARD):
+        if is_reshard(node):
             raise PartitionError("a reshard must become collectives before the program becomes local")
         if node.op.flow is not None:
             return self._append(node, operands, tuple(_Region().run(r) for r in node.regions))

@@ -11,18 +11,18 @@ from collections.abc import Sequence
 
 from gspmd.ir.attrs import ResultShape
 from gspmd.ir.builder import Builder
-from gspmd.ir.dtypes import as_dtype
 from gspmd.ir.graph import Value
 from gspmd.ir.rule import Factor, Rule
 from gspmd.ir.types import TensorType
 from gspmd.kernels.monoids import identity
-from gspmd.ops.elementwise import AND, REMAINDER, SELECT
+from gspmd.ops import cells
+from gspmd.ops.elementwise import REMAINDER
 from gspmd.ops.elementwise.expression import Expression
-from gspmd.ops.layout import BROADCAST_IN_DIM
-from gspmd.ops.literal import IOTA, scalar
-from gspmd.ops.moving import PAD, SLICE
+from gspmd.ops.literal import scalar
+from gspmd.ops.slicing import DYNAMIC_SLICE
 
-I32 = "i32"
+# For each dimension where the device's results start, and the block from whose multiple on they were computed.
+Leads = Sequence[tuple[Value, int] | None]
 
 
 def masked(builder: Builder, value: Value, dim: int, offset: Value | None, size: int, fill: Value) -> Value:
@@ -57,6 +57,13 @@ def converted(builder: Builder, value: Value, type_: TensorType) -> Value:
     return Expression(builder, value).convert(type_.dtype).value
 
 
-def remainder(builder: Builder, value: Value, divisor: int) -> Value:
-    """A natural number modulo a constant."""
-    return REMAINDER(builder, value, scalar(builder, divisor, value.type.dtype))
+def crop(builder: Builder, value: Value, shape: Sequence[int], leads: Leads) -> Value:
+    """Results that were computed from a multiple of a block on, without those before the device's own."""
+    starts: list[Value] = []
+    for lead in leads:
+        if lead is None:
+            starts.append(scalar(builder, 0, cells.I32))
+        else:
+            offset, block = lead
+            starts.append(REMAINDER(builder, offset, scalar(builder, block, offset.type.dtype)))
+    return DYNAMIC_SLICE(builder, value, *starts, sizes=ResultShape(shape))

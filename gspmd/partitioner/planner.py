@@ -19,6 +19,7 @@ from gspmd.ir.opdef import OpDef
 from gspmd.ir.sharding import DimSharding, Sharding
 from gspmd.ir.types import TensorType
 from gspmd.ops import collective as ops
+from gspmd.ops.rechunk import RECHUNK
 from gspmd.partitioner.search import LATENCY_BYTES, Move, MoveKind, Problem, State, search
 
 
@@ -140,7 +141,7 @@ class _Trail:
         after = self.at.with_dims(tuple(dims)).normal(self.shape)
         wire = rechunk_elements(self.shape[dim], dims[dim].parts, self.at.chunk(dim, self.shape[dim]), chunk)
         row = prod(self.at.local_shape(self.shape)) // max(self.at.chunk(dim, self.shape[dim]), 1)
-        self._append(ops.RECHUNK, ops.ReshardAttrs(after), after, wire * row * self.itemsize)
+        self._append(RECHUNK, ops.ReshardAttrs(after), after, wire * row * self.itemsize)
 
     def _permute(self, state: State) -> None:
         """Tiles move to the devices that hold the same tile indices under the new axes."""

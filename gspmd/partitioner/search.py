@@ -15,7 +15,7 @@ from enum import Enum, auto
 from itertools import combinations, permutations
 from math import prod
 
-from gspmd.ir.axes import Axes, atoms, common_prefix, cut_points, parts, without_prefix
+from gspmd.ir.axes import Axes, atoms, common_prefix, cut_points, first_overlap, parts, without_prefix
 from gspmd.ir.mesh import Axis
 from gspmd.ir.sharding import Sharding
 
@@ -139,6 +139,7 @@ def search(problem: Problem, slack: int = 1) -> list[tuple[Move, State]] | None:
     queue: list[tuple[float, int, State]] = [(problem.remaining(problem.source), 0, problem.source)]
     bound = slack * max(problem.local_bytes(problem.source), problem.local_bytes(problem.target))
     settled: set[State] = set()
+    clash = first_overlap(tuple(problem.known)) is not None
     weight, tick = 1.0, 0
     while queue:
         state = heapq.heappop(queue)[2]
@@ -154,12 +155,20 @@ def search(problem: Problem, slack: int = 1) -> list[tuple[Move, State]] | None:
         for move, reached in _moves(problem, state):
             if reached in settled or problem.local_bytes(reached) > bound:
                 continue
+            if clash and not _compatible(state, reached):
+                continue
             cost = best[state] + move.wire + (LATENCY_BYTES if move.wire else 1.0)
             if cost < best.get(reached, float("inf")):
                 best[reached], back[reached] = cost, (state, move)
                 tick += 1
                 heapq.heappush(queue, (cost + weight * problem.remaining(reached), tick, reached))
     return None
+
+
+def _compatible(a: State, b: State) -> bool:
+    """Whether one chain of cut points has the digits of both: an axis of 6 in halves and in thirds has none."""
+    pieces = {p for state in (a, b) for axes in (*state.dims, state.unreduced) for p in axes}
+    return first_overlap(tuple(pieces)) is None
 
 
 def _trail(back: dict[State, tuple[State, Move]], problem: Problem) -> list[tuple[Move, State]]:

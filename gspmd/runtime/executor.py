@@ -40,11 +40,13 @@ class Executor:
         """A global program runs on one device; a local one on the devices of `channel`."""
         keep_freed_memory()
         self.program = program
-        self.channel = channel if channel is not None and program.is_local else LockstepTransport(_ONE_DEVICE)
+        local = channel if program.is_local else None
+        self.channel: Channel = local or LockstepTransport(_ONE_DEVICE)
         self.walker = Walker(self.channel)
 
     def run_shards(self, arguments: list[Shards]) -> list[Shards]:
         """Run on shards that are laid out as the program's inputs say; the list is emptied, so that they may die."""
+        self.channel.begin()
         return self.walker.run(self.program.body, arguments, consume=True)
 
     def run_whole(self, arrays: Sequence[Array], fill: object = 0) -> list[Array]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 _GOODBYE = 1
+_READING = 2
 # Ranks that share cores poll for so long, seconds, and then sleep between polls, at first short, at last longer.
 _POLLING = 200e-6
 _FIRST_NAP = 30e-6
@@ -69,6 +70,11 @@ class Job:
         self.reads = whole.Dup()  # of the user's own gathers, so that they never pair with a program's collectives
         self._control = whole.Dup()
         self._splits: dict[Hashable, MPI.Comm] = {}
+        self.calls = 0  # programs that this rank has run
+        self.reading = False  # whether it waits to read an array, on all ranks at one point of the program
+        self._told_reading = -1
+        self._readers: dict[int, int] = {}
+        self._notes: list[Any] = []
         self._left: dict[int, int] = {}
         self._lock = threading.Lock()
         from_threads = MPI.Query_thread() == MPI.THREAD_MULTIPLE
@@ -107,23 +113,43 @@ class Job:
                 nap = min(1.5 * nap, _LAST_NAP)
 
     def _missing(self) -> str | None:
-        """Whether some rank has left without the collective that this one waits in."""
-        self._read_goodbyes()
+        """Why nobody will come to what this rank waits in, as far as the other ranks have said."""
+        self._tell_reading()
+        self._read_notes(_GOODBYE, self._left)
+        self._read_notes(_READING, self._readers)
         gone = [r for r, begun in sorted(self._left.items()) if begun < self.watchdog.ticket]
-        if not gone:
-            return None
-        return f"for rank {gone[0]}, which has left the program"
+        if gone:
+            return f"for rank {gone[0]}, which has left the program"
+        early = [r for r, calls in sorted(self._readers.items()) if calls < self.calls and not self.reading]
+        if early:
+            return (
+                f"for rank {early[0]}, which waits to read an array (np.asarray, float, print) after call "
+                f"{self._readers[early[0]]} of a program, while this rank is in call {self.calls}: an array is read on "
+                "every rank or on none"
+            )
+        return None
 
-    def _read_goodbyes(self) -> None:
+    def _tell_reading(self) -> None:
+        """Tell the others, once, that this rank waits to read an array, and after how many calls."""
+        if not self.reading or self._told_reading == self.calls:
+            return
+        from mpi4py import MPI
+
+        self._told_reading = self.calls
+        note = np.array([self.calls], np.int64)
+        others = [r for r in range(self.size) if r != self.rank]
+        self._notes += [(note, self._control.Isend([note, MPI.INT64_T], r, _READING)) for r in others]
+
+    def _read_notes(self, tag: int, into: dict[int, int]) -> None:
         from mpi4py import MPI
 
         status = MPI.Status()
         with self._lock:
-            while self._control.Iprobe(MPI.ANY_SOURCE, _GOODBYE, status):
-                begun = np.empty(1, np.int64)
+            while self._control.Iprobe(MPI.ANY_SOURCE, tag, status):
+                number = np.empty(1, np.int64)
                 source = status.Get_source()
-                self._control.Recv([begun, MPI.INT64_T], source, _GOODBYE)
-                self._left[source] = int(begun[0])
+                self._control.Recv([number, MPI.INT64_T], source, tag)
+                into[source] = int(number[0])
 
     def _leave(self) -> None:
         """Say good-bye to all ranks, and wait for theirs: MPI may be shut down only when nobody needs it any more."""
@@ -137,7 +163,8 @@ class Job:
         requests: list[Any] = [self._control.Isend([begun, MPI.INT64_T], r, _GOODBYE) for r in others]
         pause = 1e-4
         while len(self._left) < len(others):
-            self._read_goodbyes()
+            self._read_notes(_GOODBYE, self._left)
+            self._read_notes(_READING, self._readers)
             time.sleep(pause)
             pause = min(0.02, pause * 1.5)
         MPI.Request.Waitall(requests)

@@ -99,10 +99,13 @@ class MpiTransport:
         index = self.job.rank if mesh.device_order is None else mesh.device_order.index(self.job.rank)
         self.indices: tuple[int, ...] = (index,)
         self.place: Location | None = None
-        self.calls = 0
         self._groups: dict[Axes, Group] = {}
         self._sent = _Scratch()
         self._received = _Scratch()
+
+    def begin(self) -> None:
+        """A program begins to run."""
+        self.job.calls += 1
 
     @_watched
     def all_gather(self, xs: Shards, axes: Axes, dim: int) -> Shards:
@@ -183,16 +186,17 @@ class MpiTransport:
     def read(self, xs: Shards) -> Shards:
         """The shards of all ranks along a new first dimension, after a check that all read at the same point."""
         (x,) = xs
-        mine = np.array([self.calls, self.place.line if self.place else 0, x.nbytes], np.int64)
-        every = np.empty((self.job.size, 3), np.int64)
+        mine = np.array([self.job.calls, x.nbytes], np.int64)
+        every = np.empty((self.job.size, 2), np.int64)
+        self.job.reading = True
         self.job.meet(self.job.reads)
         self.job.reads.Allgather([_bytes(mine), self.job.byte], [_bytes(every), self.job.byte])
+        self.job.reading = False
         differ = [r for r in range(self.job.size) if (every[r] != every[0]).any()]
         if differ:
             raise ExecutionError(
-                f"an array is read (np.asarray, float, print) at different points of the program: rank 0 after "
-                f"{every[0, 0]} calls at line {every[0, 1]}, rank {differ[0]} after {every[differ[0], 0]} at line "
-                f"{every[differ[0], 1]}",
+                "an array is read (np.asarray, float, print) on every rank or on none, at one point of the program: "
+                f"rank 0 reads one after {every[0, 0]} calls, rank {differ[0]} after {every[differ[0], 0]}",
                 rule="array.C1",
                 loc=self.place,
                 fix="call np.asarray on every rank, then print on one (if gspmd.world().rank == 0: ...)",

@@ -31,7 +31,9 @@ class Channel(Transport, Protocol):
 
     place: Location | None
 
-    calls: int  # how many programs ran: ranks that read an array must have come equally far
+    def begin(self) -> None:
+        """Note that a program begins to run: ranks that read an array must have come equally far."""
+        ...
 
     def read(self, xs: Shards) -> Shards:
         """The shards of all devices of the mesh along a new first dimension, in the order of logical devices.
@@ -92,7 +94,6 @@ class LockstepTransport:
         self.mesh = mesh
         self.indices = tuple(range(mesh.size))
         self.place: Location | None = None
-        self.calls = 0
 
     def all_gather(self, xs: Shards, axes: Axes, dim: int) -> Shards:
         """Give every member the concatenation along `dim` of its group's shards."""
@@ -144,6 +145,9 @@ class LockstepTransport:
             for j, i in enumerate(group):
                 out[i] = xs[group[origin[j]]].copy() if origin[j] >= 0 else np.zeros_like(xs[i])
         return out
+
+    def begin(self) -> None:
+        """Nobody else to keep up with."""
 
     def read(self, xs: Shards) -> Shards:
         """All shards are here."""

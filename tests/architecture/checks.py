@@ -109,6 +109,32 @@ def _op_comparison(node: ast.AST, ops: Mapping[str, str], names: Collection[str]
     return ""
 
 
+def op_class_findings(modules: Sequence[Module], names: Collection[str], allowed: Collection[str]) -> Iterator[Finding]:
+    """Ops known by the class of their attributes, and tables keyed by ops, in parts that must not know ops.
+
+    `allowed` lists modules that may, the top package left out.
+    """
+    for module in modules:
+        top, _, name = module.name.partition(".")
+        if part_of(module.part) in OP_AWARE or name in allowed:
+            continue
+        ops = bound_names(module, f"{top}.ops")
+        asserted = {id(n.test) for n in ast.walk(module.tree) if isinstance(n, ast.Assert)}
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Call) and dotted(node.func) == "isinstance" and len(node.args) == 2:
+                kinds = [n for n in ast.walk(node.args[1]) if isinstance(n, ast.Name | ast.Attribute)]
+                if id(node) not in asserted and any(_is_op_class(k, ops) for k in kinds):
+                    yield finding(module, node, "an op is known by its attributes' class: ask for a trait or a hook")
+            elif isinstance(node, ast.Dict) and any(k and _is_op_constant(k, ops, names) for k in node.keys):
+                yield finding(module, node, "a table is keyed by ops: make it a hook of theirs")
+
+
+def _is_op_class(node: ast.AST, ops: Mapping[str, str]) -> bool:
+    """The attribute class of an op: a name that ends in Attrs and comes from the op set."""
+    root, _, _ = dotted(node).partition(".")
+    return root in ops and (ops[root] + dotted(node)[len(root) :]).endswith("Attrs")
+
+
 def _is_op_name(node: ast.AST) -> bool:
     """`op.name`, `node.op.name`, `opdef.name`, `node.op_name`."""
     owner, _, last = dotted(node).rpartition(".")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -38,6 +41,16 @@ def test_decisions_are_listed_in_order() -> None:
     listed = re.findall(r"\]\((\d{4}-[\w-]+\.md)\)", (DOCS / "decisions" / "README.md").read_text(encoding="utf-8"))
     assert listed == files
     assert [int(name[:4]) for name in files] == list(range(1, len(files) + 1))
+
+
+def test_the_examples_of_the_usage_page_run() -> None:
+    page = DOCS / "usage.md"
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 5
+    names: dict[str, Any] = {"__name__": "usage"}
+    for block in blocks:
+        exec(compile(block, str(page), "exec"), names)
+    assert np.array_equal(names["state"], names["x"])
 
 
 def test_links_lead_somewhere() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.architecture.checks import op_name_findings, trait_findings
+from tests.architecture.checks import op_class_findings, op_name_findings, trait_findings
 from tests.architecture.source import PACKAGE, ROOT, modules
 
 # Op names that are also ordinary words, with what else they mean. Compared to an op's name they are found all the same.
@@ -23,6 +23,11 @@ WORDS = {
     "select": "a factor kind",
 }
 MOST_TRAITS = 12
+# Modules that know one op by its attributes, because it was made for them (docs/decisions/0010).
+MADE_FOR = {
+    "optimizer.rings": "joins pairs of affine permutes",
+    "runtime.fusion.run": "compiles what the scheduler fused",
+}
 
 
 def op_set() -> dict[str, Any]:
@@ -74,6 +79,35 @@ def test_the_check_tells_right_from_wrong(tmp_path: Path, text: str, allowed: bo
         path.write_text(text)
         found = list(op_name_findings(modules(tmp_path / part / "gspmd"), {"dot_general", "add"}, {"add"}))
         assert (not found) == expected
+
+
+def test_no_pass_knows_an_op_by_its_class() -> None:
+    assert [str(f) for f in op_class_findings(modules(), op_set().keys(), MADE_FOR)] == []
+    found = {str(f).split(":")[0] for f in op_class_findings(modules(), op_set().keys(), ())}
+    assert len(found) == len(MADE_FOR), "an exception that nobody needs"
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("from gspmd.ir.attrs import Attrs\nif isinstance(x, Attrs): pass", True),
+        ("from gspmd.ops.dot import DotAttrs\nassert isinstance(x, DotAttrs)", True),
+        ("from gspmd.ops.dot import DotAttrs\nx = DotAttrs()", True),
+        ("from gspmd.ops import DOT_GENERAL\ntable = {1: DOT_GENERAL}", True),
+        ("from gspmd.ops.dot import DotAttrs\nif isinstance(x, DotAttrs): pass", False),
+        ("from gspmd.ops.dot import DotAttrs\nif not isinstance(x, (int, DotAttrs)): pass", False),
+        ("from gspmd.ops import dot\nif isinstance(x, dot.DotAttrs): pass", False),
+        ("from gspmd.ops import DOT_GENERAL\ntable = {DOT_GENERAL: 1}", False),
+        ("from gspmd.ops import dot as d\ntable = {d.DOT_GENERAL: 1}", False),
+    ],
+)
+def test_the_class_check_tells_right_from_wrong(tmp_path: Path, text: str, allowed: bool) -> None:
+    path = tmp_path / "gspmd" / "optimizer" / "a.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    tree = modules(tmp_path / "gspmd")
+    assert (not list(op_class_findings(tree, {"dot_general"}, ()))) == allowed
+    assert not list(op_class_findings(tree, {"dot_general"}, {"optimizer.a"}))
 
 
 def test_an_empty_tree_has_no_findings(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ INPUT = [
     (("run", "train.py", "--random", "1"), "train.py is a script"),
     (
         ("run", "train.py", "--mesh", "batch=2"),
-        r"batch=2 has none of .* uses: a\n  at train.py:8\n  fix: .* a=2",
+        r"batch=2 has none of .* uses: a\n  at train.py:9\n  fix: .* a=2",
     ),
     (("explain", "model.py:good", "%foo"), "no value %foo"),
     (("opt", "model.py:good", "--until", "later"), "no stage 'later'"),

@@ -21,7 +21,7 @@ from gspmd.ir.types import TensorType
 from gspmd.kernels.closeness import compare
 from gspmd.kernels.finite import limits
 from gspmd.ops.collective import RESHARD, ReshardAttrs
-from gspmd.optimizer.expand import expand_fetches
+from gspmd.optimizer.expand import expand
 from gspmd.partitioner.collectives import lower_reshards
 from gspmd.partitioner.localize import localize
 from gspmd.runtime.layout import assemble, cut_shard, distribute, shard_index
@@ -99,7 +99,7 @@ def summands(array: Array, count: int) -> list[Array]:
 def lowered(program: Program, expanded: bool = True) -> Program:
     """From explicit to local, fetches expanded."""
     local = localize(lower_reshards(program))
-    return expand_fetches(local) if expanded else local
+    return expand(local) if expanded else local
 
 
 def reference(program: Program, arrays: Sequence[Array]) -> list[Array]:

@@ -11,9 +11,10 @@ from gspmd.ir.axes import Axes, parts
 from gspmd.ir.builder import Builder
 from gspmd.ir.mesh import Axis, Mesh
 from gspmd.ir.types import TensorType
-from gspmd.ops.fetch import FETCH, AffinePermuteAttrs, FetchAttrs, permute_pairs
+from gspmd.ops.affine_permute import AffinePermuteAttrs, permute_pairs
+from gspmd.ops.fetch import FETCH, FetchAttrs
+from gspmd.ops.fetch_expand import emit_fetch
 from gspmd.ops.fetch_plan import FetchPlan, PlanKind, Reading, fetch_plan, geometry, plan_of_kind
-from gspmd.optimizer.expand import emit_fetch
 from gspmd.runtime.transport import LockstepTransport
 from gspmd.runtime.walker import Walker
 
@@ -78,7 +79,7 @@ def _check(
     b = Builder()
     attrs = FetchAttrs(0, r, fill)
     value = b.param(TensorType("f64", (r.chunk,)))
-    out = FETCH.emit(b, (value,), attrs)[0] if plan is None else emit_fetch(b, attrs, value, plan)
+    out = FETCH.emit(b, (value,), attrs)[0] if plan is None else emit_fetch(b, value, 0, r, fill, plan)
     transport = LockstepTransport(mesh)
     tile = [mesh.tile_index(i, r.axes) * r.chunk for i in range(mesh.size)]
     shards = [padded[t : t + r.chunk] for t in tile]

@@ -11,7 +11,7 @@ from gspmd.ir.parser import parse_program
 from gspmd.ir.verify import verify
 from gspmd.kernels.closeness import compare
 from gspmd.ops import OPS
-from gspmd.optimizer.expand import expand_fetches
+from gspmd.optimizer.expand import expand
 from gspmd.partitioner.collectives import lower_reshards
 from gspmd.partitioner.explicit import make_explicit
 from gspmd.partitioner.localize import localize
@@ -102,7 +102,7 @@ def test_stages_compute_the_same(name: str) -> None:
     explicit = make_explicit(propagated)
     collectives = lower_reshards(explicit)
     local = localize(collectives)
-    expanded = expand_fetches(local)
+    expanded = expand(local)
     for stage in (propagated, explicit, collectives, local, expanded):
         verify(stage, OPS)
     for stage in (local, expanded):

@@ -30,7 +30,7 @@ from gspmd.ops.literal import IOTA, scalar
 from gspmd.ops.moving import CONCATENATE, PAD, REVERSE, SLICE
 from gspmd.ops.reduce import REDUCE
 from gspmd.ops.slicing import DYNAMIC_SLICE
-from gspmd.optimizer.expand import expand_fetches
+from gspmd.optimizer.expand import expand
 from gspmd.partitioner.collectives import lower_reshards
 from gspmd.partitioner.explicit import make_explicit
 from gspmd.partitioner.localize import localize
@@ -179,7 +179,7 @@ def test_stages_compute_the_same(seed: int) -> None:
     arrays = [rng.standard_normal(t.shape).astype(np.float32) for t in program.inputs]
     expected = cases.reference(program, arrays)
     stages = [propagate(program)[0]]
-    for run in (make_explicit, lower_reshards, localize, expand_fetches):
+    for run in (make_explicit, lower_reshards, localize, expand):
         stages.append(run(stages[-1]))
     for stage in stages:
         verify(stage, OPS)

@@ -10,7 +10,7 @@ from gspmd.ir.graph import Program
 from gspmd.ir.opdef import Trait
 from gspmd.ir.parser import parse_program
 from gspmd.ops import OPS
-from gspmd.optimizer.expand import expand_fetches
+from gspmd.optimizer.expand import expand
 from gspmd.partitioner.collectives import lower_reshards
 from gspmd.partitioner.explicit import make_explicit
 from gspmd.partitioner.localize import localize
@@ -36,7 +36,7 @@ def partitioned(text: str) -> tuple[str, Counter[str], Program]:
     """The result's type, the collectives by name, and the local program."""
     propagated, _ = propagate(parse_program(text.replace("\\\n", ""), OPS))
     explicit = make_explicit(propagated)
-    local = expand_fetches(localize(lower_reshards(explicit)))
+    local = expand(localize(lower_reshards(explicit)))
     nodes = [n for n in local.body.nodes if n.op.has(Trait.COLLECTIVE)]
     return explicit.body.results[0].type.text(), Counter(n.op.name for n in nodes), local
 

@@ -1,0 +1,1 @@
+"""Minimal programs that once failed, by topic."""
