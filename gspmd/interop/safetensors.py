@@ -51,25 +51,33 @@ class SafeTensors:
     _starts: Mapping[str, int]
     _bytes: NDArray[np.uint8]
 
-    def read(self, name: str, index: tuple[slice, ...] = ()) -> NDArray[Any]:
+    def read(self, name: str, index: tuple[slice, ...] = (), shape: tuple[int, ...] | None = None) -> NDArray[Any]:
         """The part of a tensor that a tuple of slices covers; all of it without one.
 
-        It is a view that cannot be written to, of bytes that come from the disk when they are looked at: the file must
-        stay as it is for so long. Raises UsageError for a tensor that is not in the file.
+        With a shape of as many elements, the index is into the tensor in that shape: weights of all attention heads in
+        a row can be read by heads. What is read is a view that cannot be written to, of bytes that come from the disk
+        when they are looked at; the file must stay as it is for so long. Raises UsageError for a tensor that is not in
+        the file, and for a shape that it cannot have.
         """
-        type_ = self.types.get(name)
-        if type_ is None:
-            close = get_close_matches(name, self.types, 3, 0.5)
+        type_ = self._type(name)
+        sizes = type_.shape if shape is None else shape
+        if prod(sizes) != type_.size:
             raise UsageError(
-                f"{self.path} has no tensor {name!r}",
-                fix=f"use one of its {len(self.types)} names"
-                + (f", as {', '.join(map(repr, close))}" if close else ""),
+                f"tensor {name!r} of type {type_.text()} cannot be read in shape {sizes}",
+                fix=f"give a shape of {type_.size} elements",
             )
         start = self._starts[name]
         found = self._bytes[start : start + type_.nbytes]
         if type_.dtype == np.bool_:  # a byte that is neither 0 nor 1 would be no bool
-            return found.reshape(type_.shape)[index] != 0
-        return native(found.view(type_.dtype.newbyteorder("<")).reshape(type_.shape)[index])
+            return found.reshape(sizes)[index] != 0
+        return native(found.view(type_.dtype.newbyteorder("<")).reshape(sizes)[index])
+
+    def _type(self, name: str) -> TensorType:
+        if name in self.types:
+            return self.types[name]
+        close = ", ".join(map(repr, get_close_matches(name, self.types, 3)))
+        names = f"use one of its {len(self.types)} names"
+        raise UsageError(f"{self.path} has no tensor {name!r}", fix=f"{names}, such as {close}" if close else names)
 
 
 def open(path: str | Path) -> SafeTensors:

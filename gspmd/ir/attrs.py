@@ -50,6 +50,9 @@ class Groups(int):
     __slots__ = ()
 
 
+_SMALL = 256  # bytes that are sooner copied than looked at through a view
+
+
 class Dense:
     """An immutable array as an attribute; equal when dtype, shape and bytes are."""
 
@@ -68,7 +71,9 @@ class Dense:
         try:
             return self._hash
         except AttributeError:  # all bytes are read when the hash is asked for first
-            found = hash((self.array.dtype.str, self.array.shape, zlib.crc32(self._bytes().data)))
+            array = self.array
+            said = array.tobytes() if array.nbytes <= _SMALL else zlib.crc32(self._bytes().data)
+            found = hash((array.dtype.str, array.shape, said))
             object.__setattr__(self, "_hash", found)
             return found
 
@@ -80,6 +85,8 @@ class Dense:
         mine, theirs = self.array, other.array
         if mine.dtype != theirs.dtype or mine.shape != theirs.shape:
             return False
+        if mine.nbytes <= _SMALL:
+            return mine.tobytes() == theirs.tobytes()
         return np.array_equal(self._bytes(), other._bytes())
 
     def _bytes(self) -> NDArray[np.uint8]:

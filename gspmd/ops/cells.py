@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gspmd.ir.attrs import ResultShape
-from gspmd.ir.axes import Axes
+from gspmd.ir.axes import Axes, parts
 from gspmd.ir.builder import Builder
 from gspmd.ir.dtypes import as_dtype
 from gspmd.ir.graph import Value
@@ -34,7 +34,8 @@ def first_read(builder: Builder, r: Reading, index: Callable[[Axes], Value]) -> 
     """The position that a fetch's buffer begins with (`Geometry.low`), from the device's `index` along axes."""
     g = geometry(r)
     low = Expression(builder, index(r.to_axes)) * g.scale / g.block * g.slope + g.base
-    return low + Expression(builder, index(r.k_axes)) * g.kslope if g.kslope else low
+    split = g.kslope and parts(r.k_axes) > 1
+    return low + Expression(builder, index(r.k_axes)) * g.kslope if split else low
 
 
 def replaced_outside(builder: Builder, x: Value, dim: int, low: Value, size: int, fill: Value) -> Value:

@@ -1,8 +1,8 @@
 """What one op needs and yields under each way to split it, and what that costs (paper section 4.2, 4.5).
 
 The cost of a choice is the wire time of bringing the operands there and the results home, plus the time to stream the
-local tensors through memory. Ops that compute more than they stream compare by the local computation first: work is
-never undone across devices to save bytes.
+local tensors through memory, as far as computing does not hide it. Ops that compute more than they stream compare by
+the local computation first: work is never undone across devices to save bytes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from gspmd.partitioner.planner import plan
 
 # Bytes through memory that take as long as one byte on the wire.
 _MEMORY_PER_WIRE = 8.0
+# Scalar operations that take as long as one byte through memory: while they run, memory is streamed for nothing.
+_WORK_PER_BYTE = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +101,11 @@ def _choice(
         return None
     bring = tuple(_cost(t, t.placed, need) for t, need in zip(operands, needs, strict=True))
     home = sum(_cost(t, have, t.placed) for t, have in zip(wanted, yields, strict=True))
-    inside = _halo_bytes(rule, operands, needs, split) + _memory(operands, needs, wanted, yields) / _MEMORY_PER_WIRE
+    work = _work(rule, split)
+    streamed = max(_memory(operands, needs, wanted, yields) - work / _WORK_PER_BYTE, 0.0)
+    inside = _halo_bytes(rule, operands, needs, split) + streamed / _MEMORY_PER_WIRE
     combined = max((parts(s.unreduced) for s in yields), default=1)
-    return Choice(tuple(needs), yields, bring, home, inside, _work(rule, split), combined)
+    return Choice(tuple(needs), yields, bring, home, inside, work, combined)
 
 
 def _cost(type_: TensorType, source: Sharding, target: Sharding) -> float:

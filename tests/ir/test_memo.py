@@ -29,7 +29,9 @@ class _Array(Attrs):
 
 
 def test_which_attributes_are_kept() -> None:
-    assert [memoisable(kind) for kind in (Attrs, _Plain, _Real, _Array)] == [True, True, False, False]
+    scalar, line = Dense(np.float32(1)), Dense(np.ones(2, np.float32))
+    asked = (Attrs(), _Plain(1), _Real(1.0), _Array(None), _Array(scalar), _Array(line))
+    assert [memoisable(attrs) for attrs in asked] == [True, True, False, False, True, False]
 
 
 def test_zeros_of_both_signs_are_two_questions() -> None:

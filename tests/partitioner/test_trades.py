@@ -11,6 +11,7 @@ from gspmd.ir.parser import parse_program
 from gspmd.ir.sharding import Sharding
 from gspmd.ops import OPS
 from gspmd.partitioner.planner import plan
+from gspmd.partitioner.search import Problem
 from gspmd.runtime.executor import Executor
 from gspmd.runtime.world import lockstep
 
@@ -36,3 +37,10 @@ def test_a_swap_of_two_by_four_costs_one_and_a_half_shards() -> None:
     mesh = Mesh({"x": 2, "y": 4})
     found = plan((64, 64), 4, Sharding.of(mesh, "x", "y"), Sharding.of(mesh, "y", "x"))
     assert found.wire_bytes == 1.5 * 64 * 64 * 4 / 8
+
+
+def test_ranks_search_in_one_order() -> None:
+    """The search must not meet axes in the order of a set, which the ranks' hash seeds decide."""
+    mesh = Mesh({name: 2 for name in "sqpr"})
+    problem = Problem.of((16, 16), 4, Sharding.of(mesh, ("s", "q"), None), Sharding.of(mesh, "p", ("r", "q")))
+    assert [axis.name for axis in problem.known] == ["p", "q", "r", "s"]

@@ -23,12 +23,12 @@ from gspmd.ir.types import TensorType
 from gspmd.kernels import monoids
 from gspmd.kernels import window as kernels
 from gspmd.kernels.finite import widened
+from gspmd.ops import cells
 from gspmd.ops.elementwise import AND
 from gspmd.ops.elementwise.expression import Expression
 from gspmd.ops.fetch import FETCH
 from gspmd.ops.fetch_plan import Geometry, Reading, geometry
-from gspmd.ops.layout import BROADCAST_IN_DIM
-from gspmd.ops.literal import IOTA, scalar
+from gspmd.ops.literal import scalar
 from gspmd.ops.moving import SLICE
 from gspmd.ops.reduce import CUSTOM, scalar_region
 from gspmd.ops.rules import require, require_kind
@@ -250,9 +250,7 @@ def _around(ctx: Localizer, x: Value, d: int, cut: _Cut, fill: int | None) -> Va
 
 def _exists(ctx: Localizer, source: Value, d: int, cut: _Cut) -> Value:
     """Where there is a window for the fetched source."""
-    g = cut.plan
-    low = Expression(ctx.builder, ctx.index(cut.source.to_axes)) * g.scale / g.block * g.slope + g.base
-    return _between(ctx, low, source, d, cut.source.size)
+    return _between(ctx, cells.first_read(ctx.builder, cut.source, ctx.index), source, d, cut.source.size)
 
 
 def _inside(ctx: Localizer, x: Value, d: int, cut: _Cut) -> Value:
@@ -265,10 +263,9 @@ def _inside(ctx: Localizer, x: Value, d: int, cut: _Cut) -> Value:
 def _between(ctx: Localizer, first: Expression, x: Value, d: int, size: int) -> Value:
     """Where positions along a dimension, counted from `first`, are those of real elements."""
     b, shape = ctx.builder, x.type.shape
-    line = Expression(b, IOTA(b, shape=ResultShape((shape[d],)), dtype=as_dtype("i32"), dimension=0))
-    place = line + first.spread((shape[d],))
-    real = AND(b, place.compare("GE", 0).value, place.compare("LT", size).value)
-    return BROADCAST_IN_DIM(b, real, shape=ResultShape(shape), dims=(d,))
+    real = cells.inside(b, cells.positions(b, (shape[d],), 0, first.value), 0, size)
+    assert real is not None
+    return cells.along(b, real, shape, d)
 
 
 def _part(ctx: Localizer, x: Value, d: int, first: int, more: Expression | None, length: int) -> Value:
