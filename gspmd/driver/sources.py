@@ -71,7 +71,7 @@ def _load_function(file: str, name: str, inputs: Mapping[str, Array] | None) -> 
         if inputs is None:
             raise UsageError(
                 f"the types of the arguments of {name} are not known",
-                fix="decorate it with @gspmd.program(TensorType(...), ...); `gspmd run` also takes them from --inputs IN.npz",
+                fix="decorate it with @gspmd.program(TensorType(...), ...); `gspmd run` also takes --inputs IN.npz",
             )
         types = _types_of_inputs(function, name, inputs)
     return trace(function, *types)

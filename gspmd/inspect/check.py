@@ -10,7 +10,7 @@ from gspmd.ir.opdef import Array
 from gspmd.kernels.closeness import compare
 from gspmd.runtime.executor import Executor
 
-# Roundings that a result of a whole program may go through, as in a sum of so many terms; narrow floats are summed wide.
+# Roundings that a whole program's result may go through, as in a sum of so many terms; narrow floats are summed wide.
 _TERMS, _NARROW_TERMS = 1 << 14, 1 << 4
 
 

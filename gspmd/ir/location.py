@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import inspect
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def is_outside(file: str) -> bool:
 
 def user_location() -> Location | None:
     """The innermost line on the call stack in a file outside this package, or None."""
-    frame = sys._getframe(1)
+    frame = inspect.currentframe()
     while frame is not None:
         if is_outside(frame.f_code.co_filename):
             return Location(frame.f_code.co_filename, frame.f_lineno)

@@ -94,19 +94,24 @@ class _Rewriter:
                 self.now[value] = self._held(value, value.type.placed, node.loc)
 
     def _best(self, node: Node, rule: Rule, options: tuple[Choice, ...]) -> Choice:
-        """The cheapest choice here: a reshard that exists is free, one that siblings will want is shared."""
+        """The cheapest choice here: a reshard that exists is free, one that siblings will want is shared.
 
-        def price(choice: Choice) -> tuple[int, float, int]:
+        A few percent less work, as ragged shards of another dimension may promise, buys no communication.
+        """
+        enough = min(o.work for o in options) * 5 // 4
+
+        def price(choice: Choice) -> tuple[bool, float, int, int]:
             cost = choice.home + choice.inside
+            too_much = choice.work > enough
             if not any(choice.bring):
-                return choice.work, cost, -choice.unreduced_parts
+                return too_much, cost, choice.work, -choice.unreduced_parts
             seen: set[tuple[Value, Sharding]] = set()
             for value, need, bring in zip(node.operands, choice.needs, choice.bring, strict=True):
                 key = (value, need)
                 if bring and key not in seen and key not in self.resharded:
                     seen.add(key)
                     cost += bring / max(self.siblings[value][id(rule)], 1)
-            return choice.work, cost, -choice.unreduced_parts
+            return too_much, cost, choice.work, -choice.unreduced_parts
 
         return options[0] if len(options) == 1 else min(options, key=price)
 

@@ -18,17 +18,20 @@ from contextlib import contextmanager
 from functools import lru_cache
 from types import FrameType
 
-from gspmd.ir.errors import ExecutionError
+from gspmd.ir.errors import ExecutionError, UsageError
 from gspmd.runtime.environment import (
     INSTALL_MPI,
     LAUNCHER_PREFIXES,
     THREAD_VARIABLES,
+    cores,
     find_mpiexec,
     mpi_settings,
     threads_per_rank,
 )
 
 USAGE = 2
+# More processes than this for each core only fight for it.
+_RANKS_PER_CORE = 32
 # Says that the numbers of threads in the environment are this module's, and not what the user wants.
 _OWN_THREADS = "GSPMD_OWN_THREADS"
 _GRACE = 5.0
@@ -64,6 +67,11 @@ def launch_command(ranks: int) -> list[str]:
     """`mpiexec -n ranks` with the options that its kind of MPI needs; raises ExecutionError if there is none."""
     if ranks < 1:
         raise ExecutionError(f"a job has at least one rank, not {ranks}")
+    if ranks > _RANKS_PER_CORE * cores():
+        raise UsageError(
+            f"{ranks} ranks on this machine of {cores()} cores would stifle it",
+            fix=f"start at most {_RANKS_PER_CORE * cores()} here, or more on several machines with mpiexec or srun",
+        )
     mpiexec = find_mpiexec()
     if mpiexec is None:
         raise ExecutionError("no mpiexec next to the Python interpreter or on PATH", fix=INSTALL_MPI)

@@ -26,7 +26,15 @@ def channel_for(mesh: Mesh) -> Channel:
     return MpiTransport(mesh)
 
 
+_MOST_SIMULATED = 1 << 16
+
+
 @cache
 def lockstep(mesh: Mesh) -> Channel:
-    """The transport that holds the shards of every device in this process."""
+    """The transport that holds the shards of every device in this process; raises ExecutionError for too many."""
+    if mesh.size > _MOST_SIMULATED:
+        raise ExecutionError(
+            f"the mesh {mesh.text()} has {mesh.size} devices; at most {_MOST_SIMULATED} are simulated in one process",
+            fix="run a smaller mesh, or only compile (gspmd opt, gspmd collectives)",
+        )
     return LockstepTransport(mesh)

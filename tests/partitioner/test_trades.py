@@ -41,6 +41,6 @@ def test_a_swap_of_two_by_four_costs_one_and_a_half_shards() -> None:
 
 def test_ranks_search_in_one_order() -> None:
     """The search must not meet axes in the order of a set, which the ranks' hash seeds decide."""
-    mesh = Mesh({name: 2 for name in "sqpr"})
+    mesh = Mesh(dict.fromkeys("sqpr", 2))
     problem = Problem.of((16, 16), 4, Sharding.of(mesh, ("s", "q"), None), Sharding.of(mesh, "p", ("r", "q")))
     assert [axis.name for axis in problem.known] == ["p", "q", "r", "s"]
