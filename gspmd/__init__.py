@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gspmd.frontend.grad import grad, value_and_grad
     from gspmd.frontend.nn import stop_gradient
     from gspmd.frontend.tree import tree_map
+    from gspmd.inspect.graph import to_networkx
     from gspmd.ir.errors import GspmdError
     from gspmd.ir.mesh import Mesh
     from gspmd.ir.sharding import Sharding
@@ -47,6 +48,7 @@ _HOMES = {
     "gspmd.frontend.grad": "grad value_and_grad",
     "gspmd.frontend.nn": "stop_gradient",
     "gspmd.frontend.tree": "tree_map",
+    "gspmd.inspect.graph": "to_networkx",
     "gspmd.ir.errors": "GspmdError",
     "gspmd.ir.mesh": "Mesh",
     "gspmd.ir.sharding": "Sharding",
@@ -83,6 +85,7 @@ __all__ = [
     "shard",
     "stop_gradient",
     "switch",
+    "to_networkx",
     "trace",
     "tree_map",
     "value_and_grad",
