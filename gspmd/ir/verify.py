@@ -181,8 +181,6 @@ def _check_signature(program: Program) -> None:
         if len(given) != len(values):
             _fail("C6", f"the signature has {len(given)} {kind}s, the body {len(values)}", None)
         for i, (type_, value) in enumerate(zip(given, values, strict=True)):
-            if program.is_local and type_.sharding is None:
-                _fail("C6", f"{kind} {i} has no sharding in the signature, which stage {program.stage} needs", None)
             expected = type_.local if program.is_local else type_
             if expected != value.type:
                 per = f" ({type_text(expected)} per device)" if program.is_local else ""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gspmd.ir.errors import ExecutionError
+from gspmd.ir.errors import ExecutionError, UsageError
 from gspmd.ir.opdef import Array, Shards
 from gspmd.ir.sharding import Sharding
 from gspmd.ir.types import TensorType
@@ -15,8 +15,12 @@ Index = tuple[slice, ...]
 
 
 def sharding_of(type_: TensorType) -> Sharding:
-    """The sharding of a global type; every type of a compiled program's signature has one."""
-    assert type_.sharding is not None, f"{type_.text()} has no sharding"
+    """The sharding of a global type of a signature; raises UsageError where a text of a local stage left it out."""
+    if type_.sharding is None:
+        raise UsageError(
+            f"the signature has {type_.text()} without a sharding, which a program at a local stage needs",
+            fix="write it as f32[8@data, 4], or f32[8, 4]@_ for a value that is whole on every device",
+        )
     return type_.sharding
 
 
