@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from math import inf
 from typing import Any
 
 from gspmd.ir.attrs import Attrs
@@ -96,7 +97,10 @@ def _literal(op: OpDef[Any], result: TensorType, attrs: Attrs) -> str | None:
     value = made.reshape(-1)[0].item()
     if result.dtype.kind == "b":
         return repr(bool(value))
-    return f"np.{result.dtype.name}({value!r})" if value - value == 0 else f"np.{result.dtype.name}(np.{value!r})"
+    if value != value:
+        return f"np.{result.dtype.name}(np.nan)"
+    spelled = {inf: "np.inf", -inf: "-np.inf"}.get(value, repr(value))
+    return f"np.{result.dtype.name}({spelled})"
 
 
 def _single_factors(rule: Rule, dims: Sequence[DimMap]) -> tuple[int, ...] | None:

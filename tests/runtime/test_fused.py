@@ -182,6 +182,23 @@ def test_reductions_at_the_edges_of_floats(monoid: str, dtype: str) -> None:
         assert compare(got, meant, terms=144)
 
 
+@pytest.mark.parametrize("value", ["inf", "-inf", "nan", "-0.0", "1.5"])
+def test_constants_are_spelled_in_the_source(value: str) -> None:
+    program = parse_program(
+        f"""func @f(%x: f32[512, 512]) -> (f32[512, 512]) stage=optimized {{
+  %c = constant() value=dense<{value} : f32[]> : f32[]
+  %b = broadcast_in_dim(%c) shape=[512, 512] dims=[] : f32[512, 512]
+  %p = compare(%x, %b) direction=GT : bool[512, 512]
+  %s = select(%p, %b, %x) : f32[512, 512]
+  %y = add(%s, %s) : f32[512, 512]
+  return %y }}""",
+        OPS,
+    )
+    x = np.linspace(-3, 3, 512 * 512, dtype=np.float32).reshape(512, 512)
+    (got,), (meant,) = executed(scheduled(program), [x]), evaluate(program, x)
+    assert compare(got, meant, exact=True)
+
+
 @pytest.mark.parametrize("op", ["exponential", "tanh", "log", "logistic", "erf", "sqrt", "rsqrt"])
 def test_functions_are_those_of_the_kernels(op: str) -> None:
     grid = np.concatenate(
