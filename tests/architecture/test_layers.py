@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.checks import LAYERS, layer_findings
-from tests.architecture.source import PACKAGE, ROOT, Finding, modules
+from tests.architecture.source import ROOT, Finding, modules
 
 SLOW = ("jax", "jaxlib", "mpi4py", "numba")
 
@@ -74,9 +74,6 @@ def test_the_middle_parts_are_strangers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("face", ["gspmd", "gspmd.cli", "gspmd.numpy"])
 def test_imports_stay_light(face: str) -> None:
-    below = PACKAGE.joinpath(*face.split(".")[1:])
-    if not (below.with_suffix(".py").exists() or (below / "__init__.py").exists()):
-        pytest.skip(f"{face} does not exist")
     code = f"import {face}, sys; print(*(m for m in {SLOW!r} if m in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
