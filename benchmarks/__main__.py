@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-BENCHMARKS = (("-m", "benchmarks.compile"), ("benchmarks/step.py",))
+BENCHMARKS = (("-m", "benchmarks.compile"), ("benchmarks/step.py",), ("benchmarks/ops.py",))
 
 
 def main() -> int:

@@ -94,7 +94,7 @@ def load(file, tokens):
     used = {n: t for n, t in weights.types.items() if not n.startswith(("pooler", "embeddings.position_ids"))}
     types = {name: gspmd.TensorType(t.dtype, by_heads(name, t.shape)) for name, t in used.items()}
     program = embed.compiled_for(types, gspmd.TensorType(tokens.dtype, tokens.shape))
-    held, _ = program.module.nest(list(program.input_types))
+    held, _ = program.argument_types
 
     def read(name, type_):
         return gspmd.from_callback(type_, type_.sharding, lambda index: weights.read(name, index, type_.shape))

@@ -21,13 +21,27 @@ if TYPE_CHECKING:
     from gspmd.driver.meshes import default_mesh
     from gspmd.driver.module import Module, trace
     from gspmd.driver.sources import load
+    from gspmd.frontend.annotate import propagation_barrier, shard_as, shard_like
     from gspmd.frontend.config import enable_x64
     from gspmd.frontend.control import cond, fori_loop, scan, switch, while_loop
+    from gspmd.frontend.custom import custom_op
     from gspmd.frontend.grad import grad, value_and_grad
+    from gspmd.frontend.manual import (
+        PartitionSpec,
+        all_gather,
+        all_reduce,
+        all_to_all,
+        axis_index,
+        axis_size,
+        collective_permute,
+        reduce_scatter,
+        shard_map,
+    )
     from gspmd.frontend.nn import stop_gradient
     from gspmd.frontend.tree import tree_map
+    from gspmd.inspect.cost import MachineModel
     from gspmd.inspect.graph import to_networkx
-    from gspmd.ir.errors import GspmdError
+    from gspmd.ir.errors import GspmdError, LimitError
     from gspmd.ir.mesh import Mesh
     from gspmd.ir.sharding import Sharding
     from gspmd.ir.types import TensorType
@@ -43,13 +57,20 @@ _HOMES = {
     "gspmd.driver.meshes": "default_mesh",
     "gspmd.driver.module": "Module trace",
     "gspmd.driver.sources": "load",
+    "gspmd.frontend.annotate": "propagation_barrier shard_as shard_like",
     "gspmd.frontend.config": "enable_x64",
     "gspmd.frontend.control": "cond fori_loop scan switch while_loop",
+    "gspmd.frontend.custom": "custom_op",
     "gspmd.frontend.grad": "grad value_and_grad",
+    "gspmd.frontend.manual": (
+        "PartitionSpec all_gather all_reduce all_to_all axis_index axis_size collective_permute reduce_scatter "
+        "shard_map"
+    ),
     "gspmd.frontend.nn": "stop_gradient",
     "gspmd.frontend.tree": "tree_map",
+    "gspmd.inspect.cost": "MachineModel",
     "gspmd.inspect.graph": "to_networkx",
-    "gspmd.ir.errors": "GspmdError",
+    "gspmd.ir.errors": "GspmdError LimitError",
     "gspmd.ir.mesh": "Mesh",
     "gspmd.ir.sharding": "Sharding",
     "gspmd.ir.types": "TensorType",
@@ -63,12 +84,22 @@ __all__ = [
     "Array",
     "Compiled",
     "GspmdError",
+    "LimitError",
+    "MachineModel",
     "Mesh",
     "Module",
+    "PartitionSpec",
     "Sharding",
     "TensorType",
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "axis_index",
+    "axis_size",
+    "collective_permute",
     "compile",
     "cond",
+    "custom_op",
     "default_mesh",
     "enable_x64",
     "fori_loop",
@@ -81,8 +112,13 @@ __all__ = [
     "load",
     "mesh_split",
     "program",
+    "propagation_barrier",
+    "reduce_scatter",
     "scan",
     "shard",
+    "shard_as",
+    "shard_like",
+    "shard_map",
     "stop_gradient",
     "switch",
     "to_networkx",

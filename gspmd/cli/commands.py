@@ -1,4 +1,4 @@
-"""The commands that compile and tell: compile, opt, collectives, explain."""
+"""The commands that compile and tell: compile, opt, collectives, explain, cost."""
 
 from __future__ import annotations
 
@@ -8,17 +8,27 @@ import sys
 from dataclasses import asdict
 
 from gspmd.cli.files import check_writable, write_text
-from gspmd.cli.sources import mesh_of
+from gspmd.cli.sources import limits_in, mesh_of, without_in
 from gspmd.cli.terminal import progress
 from gspmd.driver.compiled import Compiled, compile
 from gspmd.driver.pipeline import run_stages, with_mesh
 from gspmd.driver.sources import load
+from gspmd.inspect.collectives import wire_of
+from gspmd.ir.errors import UsageError
 from gspmd.ir.printer import print_program
 
 
 def _compiled(arguments: argparse.Namespace) -> Compiled:
     mesh = mesh_of(arguments)
-    compiled = compile(load(arguments.file), mesh=mesh, progress=lambda stage: progress(f"compiled to {stage}"))
+    module = load(arguments.file)
+    limits = limits_in(arguments)
+    compiled = compile(
+        module,
+        mesh=mesh,
+        progress=lambda stage: progress(f"compiled to {stage}"),
+        without=without_in(arguments),
+        **limits,
+    )
     progress("")
     return compiled
 
@@ -37,23 +47,58 @@ def opt_command(arguments: argparse.Namespace) -> int:
     """Print a program at a stage."""
     mesh = mesh_of(arguments)
     program = with_mesh(load(arguments.file).program, mesh, None)
-    sys.stdout.write(print_program(run_stages(program, arguments.until).last))
+    sys.stdout.write(print_program(run_stages(program, arguments.until, without=without_in(arguments)).last))
     return 0
 
 
 def collectives_command(arguments: argparse.Namespace) -> int:
-    """List the collectives of the optimized stage, with bytes on the wire per device."""
+    """List the collectives of the optimized stage by number, with bytes on the wire per device."""
     uses = _compiled(arguments).collectives()
     if arguments.json:
-        print(json.dumps([asdict(use) for use in uses], indent=1))
+        print(json.dumps([{"number": i, **asdict(use)} for i, use in enumerate(uses)], indent=1))
         return 0
-    for use in uses:
-        print(use)
-    print(f"wire bytes per device: {sum(use.wire_bytes * use.count for use in uses):.0f}")
+    width = len(f"#{len(uses)}")
+    for i, use in enumerate(uses):
+        print(f"{f'#{i}':{width}} {use}")
+    print(f"wire bytes per device: {wire_of(uses):.0f}")
     return 0
 
 
 def explain_command(arguments: argparse.Namespace) -> int:
-    """Print where a value's sharding came from."""
-    print(_compiled(arguments).explain(arguments.value).text())
+    """Print where a value's sharding came from, why a collective is there, or what other annotations would change."""
+    asked = [arguments.value is not None, arguments.collective is not None, bool(arguments.what_if)]
+    if sum(asked) != 1:
+        raise UsageError("explain takes one of VALUE, --collective N and --what-if VALUE=SHARDING")
+    if arguments.stage is not None and not asked[0]:
+        raise UsageError("--stage goes with VALUE")
+    wanted = dict(map(_annotation, arguments.what_if))
+    compiled = _compiled(arguments)
+    if asked[0]:
+        print(compiled.explain(arguments.value, arguments.stage))
+    elif asked[1]:
+        print(compiled.explain_collective(arguments.collective))
+    else:
+        print(compiled.what_if(wanted))
+    return 0
+
+
+def _annotation(text: str) -> tuple[str, str]:
+    """`%w=[model,_]` as a name and a sharding."""
+    name, equals, sharding = text.partition("=")
+    if not equals or not name.strip():
+        raise UsageError(f"--what-if {text} annotates nothing", fix="write --what-if '%w=[model,_]'")
+    return name.strip(), sharding.strip()
+
+
+def cost_command(arguments: argparse.Namespace) -> int:
+    """Print what a call costs a device: bytes on the wire, operations, memory."""
+    compiled = _compiled(arguments)
+    cost, memory = compiled.cost(), compiled.memory()
+    if arguments.json:
+        numbers = {"wire_bytes": cost.wire_bytes, "kinds": dict(cost.kinds), "collectives": cost.collectives}
+        streamed = {"flops": cost.flops, "memory_bytes": cost.memory_bytes, "seconds": cost.seconds}
+        print(json.dumps({**numbers, **streamed, "memory": asdict(memory)}, indent=1))
+        return 0
+    print(cost)
+    print(memory)
     return 0

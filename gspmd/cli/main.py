@@ -108,17 +108,55 @@ def _parser() -> argparse.ArgumentParser:
     import_ = command("import", "imports:import_command", "turn StableHLO into a .gspmd text", "an .mlir file")
     import_.add_argument("-o", "--output", required=True, metavar="OUT", help="where to write it, - for the terminal")
     import_.add_argument("--function", default="", metavar="NAME", help="which function, if it has several")
+    export = command("export", "exports:export_command", "turn a program at a stage into StableHLO")
+    export.add_argument("-o", "--output", required=True, metavar="OUT", help="where to write it, - for the terminal")
+    export.add_argument("--until", default="optimized", metavar="STAGE", help="the stage, optimized if left out")
     opt = command("opt", "commands:opt_command", "print a program at a stage")
     opt.add_argument("--until", default="scheduled", metavar="STAGE", help="the stage, scheduled if left out")
     uses = command("collectives", "commands:collectives_command", "list the collectives that a program issues")
     uses.add_argument("--json", action="store_true", help="as JSON")
-    explain = command("explain", "commands:explain_command", "tell why a value is sharded as it is")
-    explain.add_argument("value", metavar="VALUE", help="a value of the propagated stage, such as %%12")
+    _explain_options(command("explain", "commands:explain_command", "tell why it is split so, and what would change"))
+    cost = command("cost", "commands:cost_command", "tell what a call costs a device, and its peak memory")
+    cost.add_argument("--json", action="store_true", help="as JSON")
+    search = command("bisect", "bisect:bisect_command", "find the first pass after which the numbers differ")
+    search.add_argument("--inputs", metavar="IN.npz", help="arrays by input name, or in order if they have no names")
+    search.add_argument("--random", type=int, metavar="SEED", help="random inputs (default: of seed 0)")
+    for optimised in (compile_, opt, uses, search):
+        _without_option(optimised)
+    for limited in (compile_, uses, cost):
+        _limit_options(limited)
     command("info", "info:info_command", "tell what this machine offers: MPI, ranks, threads, caches", "")
     return parser
 
 
+def _explain_options(explain: argparse.ArgumentParser) -> None:
+    explain.add_argument("value", metavar="VALUE", nargs="?", help="a value, such as %%12: why it is split so")
+    explain.add_argument("--stage", metavar="STAGE", help="the stage at which VALUE has that name")
+    explain.add_argument("--collective", metavar="N", help="a collective, by number or value: why it is there")
+    explain.add_argument(
+        "--what-if",
+        metavar="VALUE=SHARDING",
+        action="append",
+        default=[],
+        help="what annotating a value so would change, as '%%w=[model,_]'; may be given several times",
+    )
+
+
+def _without_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--without", metavar="PASS,...", default="", help="leave out optimisations: compose, merge, rings, clean, fuse"
+    )
+
+
+def _limit_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--forbid", metavar="KIND,...", help="fail if it issues such collectives, as all_gather")
+    parser.add_argument("--max-wire-bytes", metavar="N", help="fail if a device sends more, as 64M")
+    parser.add_argument("--max-memory", metavar="N", help="fail if a device needs more, as 2G")
+
+
 def _run_options(run: argparse.ArgumentParser) -> None:
+    _limit_options(run)
+    _without_option(run)
     run.add_argument("--ranks", type=int, metavar="N", help="start N MPI ranks (default: all devices in this process)")
     run.add_argument("--inputs", metavar="IN.npz", help="arrays by input name, or in order if they have no names")
     run.add_argument("--random", type=int, metavar="SEED", help="random inputs")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gspmd.cli.files import check_writable, match_inputs, random_inputs, read_arrays, write_arrays
-from gspmd.cli.sources import check_readable, is_script, mesh_of
+from gspmd.cli.sources import LIMITS, check_readable, is_script, limits_in, mesh_of, without_in
 from gspmd.cli.terminal import notice, progress
 from gspmd.driver.compiled import Compiled, compile
 from gspmd.driver.module import Module
@@ -47,10 +47,10 @@ def _settle(arguments: argparse.Namespace) -> None:
     if mesh is not None and arguments.ranks is not None and mesh.size != arguments.ranks:
         raise UsageError(f"--mesh {arguments.mesh} has {mesh.size} devices, but --ranks is {arguments.ranks}")
     if is_script(arguments.file):
-        for name in ("inputs", "random", "outputs"):
+        for name in ("inputs", "random", "outputs", *LIMITS):
             if getattr(arguments, name) is not None:
                 raise UsageError(
-                    f"--{name} goes with a program, {arguments.file} is a script",
+                    f"--{name.replace('_', '-')} goes with a program, {arguments.file} is a script",
                     fix=f"name a function, {arguments.file}:function; what follows -- is the script's own",
                 )
     if arguments.inputs is not None and arguments.random is not None:
@@ -62,10 +62,12 @@ def _settle(arguments: argparse.Namespace) -> None:
 def _start_ranks(arguments: argparse.Namespace) -> int:
     """Start the ranks; each of them reads the same command line and finds itself in a job."""
     command = ["-m", "gspmd.cli", "run", arguments.file]
-    for name in ("mesh", "inputs", "random", "outputs"):
+    for name in ("mesh", "inputs", "random", "outputs", "without"):
         value = getattr(arguments, name)
-        if value is not None:
+        if value not in (None, ""):
             command += [f"--{name}", str(value)]
+    for name, value in limits_in(arguments).items():
+        command += [f"--{name.replace('_', '-')}", str(value)]
     command += ["--check"] if arguments.check else []
     own = ["--", *arguments.script_arguments] if arguments.script_arguments else []
     return launch([*command, *own], arguments.ranks)
@@ -86,7 +88,11 @@ def _run_script(arguments: argparse.Namespace) -> int:
 def _run_program(arguments: argparse.Namespace) -> int:
     given = None if arguments.inputs is None else read_arrays(arguments.inputs)
     module = load(arguments.file, given)
-    compiled = compile(module, mesh=mesh_of(arguments), progress=lambda stage: progress(f"compiled to {stage}"))
+    mesh, limits = mesh_of(arguments), limits_in(arguments)
+    without = without_in(arguments)
+    compiled = compile(
+        module, mesh=mesh, progress=lambda stage: progress(f"compiled to {stage}"), without=without, **limits
+    )
     _check_ranks(compiled)
     nested = module.nest(_arrays(arguments, module, given))
     progress("running")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
+from typing import Any
 
 from gspmd.driver.meshes import MESH_VARIABLE, parse_mesh_option
 from gspmd.driver.sources import read_bytes, split_function
@@ -20,6 +21,15 @@ def mesh_of(arguments: argparse.Namespace) -> Mesh | None:
     return mesh
 
 
+LIMITS = ("forbid", "max_wire_bytes", "max_memory")
+
+
+def limits_in(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The limits of the command line, as `gspmd.compile` takes them; none where the command has no such options."""
+    given = {name: getattr(arguments, name, None) for name in LIMITS}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def is_script(file: str) -> bool:
     """Whether FILE is a Python script rather than a program or a function."""
     return file.endswith(".py")
@@ -28,3 +38,8 @@ def is_script(file: str) -> bool:
 def check_readable(file: str) -> None:
     """Raise UsageError if FILE cannot be read."""
     read_bytes(Path(split_function(file)[0]))
+
+
+def without_in(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """The optimisations that --without leaves out."""
+    return tuple(name.strip() for name in (getattr(arguments, "without", "") or "").split(",") if name.strip())

@@ -1,7 +1,8 @@
 """What a compiled program accepts as an argument, and what it makes of it.
 
 An argument has the dtype and shape of its input. A Python number takes the input's dtype if its kind allows it. NumPy
-data that is 64 bits wide, as NumPy's defaults are, is narrowed to 32 bits unless `enable_x64` is on, as at trace time.
+data that is 64 bits wide, as NumPy's defaults are, is narrowed to 32 bits as at trace time, unless the input is as wide
+or `enable_x64` is on.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def accept(leaf: Any, type_: TensorType, what: str) -> Array | NumpyArray:
     if is_scalar(leaf) and not type_.shape:
         return _of_number(leaf, type_, what)
     try:
-        array = canonical_array(np.asarray(leaf))
+        array = native(np.asarray(leaf))
+        if array.dtype != type_.dtype:
+            array = canonical_array(array)
     except (OverflowError, ValueError) as error:
         raise _mismatch(what, type_, str(error)) from None
     return _matching(array, type_, what)

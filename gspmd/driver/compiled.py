@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from gspmd.array import Array
-from gspmd.driver.functions import declared_types
+from gspmd.driver.functions import configuration, declared_types
+from gspmd.driver.inquiry import Inquiry
 from gspmd.driver.module import Module, executor_for, trace
 from gspmd.driver.pipeline import Stages, run_stages, with_mesh
 from gspmd.driver.reshard import shards_of
+from gspmd.driver.steps import bisect_steps
 from gspmd.driver.watch import CallChecker
+from gspmd.inspect.bisect import Culprit
 from gspmd.inspect.check import CheckReport, check_stages
-from gspmd.inspect.collectives import CollectiveUse, collectives_of
-from gspmd.inspect.explain import Explanation, explain
+from gspmd.inspect.collectives import CollectiveUse
+from gspmd.inspect.cost import Cost, MachineModel
+from gspmd.inspect.explain import Explanation
+from gspmd.inspect.explain_collective import CollectiveExplanation
+from gspmd.inspect.limits import Limits, limits_of
+from gspmd.inspect.memory import MemoryUse
+from gspmd.inspect.what_if import WhatIf
 from gspmd.ir.errors import ExecutionError, UsageError
-from gspmd.ir.graph import Program
 from gspmd.ir.location import user_location
 from gspmd.ir.mesh import Mesh
 from gspmd.ir.printer import print_program, value_names
@@ -39,10 +46,18 @@ class Compiled:
     holds its argument otherwise. NumPy data that is 64 bits wide may stand for 32 bits unless `enable_x64` is on.
     """
 
-    def __init__(self, module: Module, stages: Stages, donate: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        module: Module,
+        stages: Stages,
+        donate: Sequence[int] | None = None,
+        without: Collection[str] = (),
+    ) -> None:
         self.module = module
+        self.without = frozenset(without)
         self.stages = stages
         self._donated = module.leaves_of(module.donate if donate is None else donate)
+        self._inquiry = Inquiry(stages, self._donated)
         self._executors: dict[Channel, Executor] = {}
         self._checker = CallChecker.from_environment(module)
         if world().size == self.mesh.size > 1:
@@ -62,6 +77,11 @@ class Compiled:
     def input_types(self) -> tuple[TensorType, ...]:
         """The global input types with the shardings under which arguments are held."""
         return self.stages.last.inputs
+
+    @property
+    def argument_types(self) -> tuple[Any, ...]:
+        """The input types, nested as the arguments of a call: what `from_callback` and `from_shards` make them with."""
+        return self.module.nest(list(self.input_types))
 
     @property
     def output_types(self) -> tuple[TensorType, ...]:
@@ -89,22 +109,45 @@ class Compiled:
 
     def shardings(self) -> dict[str, Sharding]:
         """The sharding of every value of the `propagated` stage, by its printed name."""
-        names = value_names(self._stage_program("propagated"))
+        names = value_names(self._inquiry.program("propagated"))
         return {name: value.type.sharding for value, name in names.items() if value.type.sharding is not None}
 
     def collectives(self) -> list[CollectiveUse]:
         """Every collective of the `optimized` stage (of the last, if it was loaded compiled), with bytes and count."""
-        last = self.stages.last
-        return collectives_of(last if self.module.program.is_local else self._stage_program("optimized"))
+        return list(self._inquiry.collectives)
 
-    def explain(self, value: str) -> Explanation:
-        """Why a value of the `propagated` stage is sharded as it is: the annotation and the path of ops."""
-        if self.stages.reasons is None:
-            raise UsageError(
-                f"the program was loaded at stage {self.module.program.stage}: why it is sharded so is not known",
-                fix="ask about the program that it was compiled from",
-            )
-        return explain(self._stage_program("propagated"), self.stages.reasons, value)
+    def explain(self, value: str, stage: str | None = None) -> Explanation:
+        """Why a value is sharded as it is: the annotation, the path of ops, what else was wanted.
+
+        The name is that of the `propagated` stage, or of a later one, which `stage` may tell.
+        """
+        return self._inquiry.explain(value, stage)
+
+    def explain_collective(self, which: int | str, search: bool = True) -> CollectiveExplanation:
+        """Why a collective is there, what it costs, and annotations under which it is gone, each tried by compiling.
+
+        `which` is its number in `collectives()`, or the name of the value that it moves. `search=False` tries nothing.
+        """
+        return self._inquiry.explain_collective(which, search)
+
+    def what_if(self, annotations: Mapping[str, Sharding | str]) -> WhatIf:
+        """What changes if values are annotated otherwise, as in `{"w": "[model, _]"}`: bytes, memory, shardings.
+
+        The names are those of the `annotated` stage; a value's own annotation is replaced.
+        """
+        return self._inquiry.what_if(annotations)
+
+    def memory(self) -> MemoryUse:
+        """The most memory that a device needs in one call, where in the program, and for what."""
+        return self._inquiry.memory()
+
+    def cost(self, machine: MachineModel | None = None) -> Cost:
+        """What one call costs a device: bytes on the wire, operations, bytes through memory, and a rough time."""
+        return self._inquiry.cost(machine)
+
+    def check_limits(self, limits: Limits) -> None:
+        """Raise LimitError, which tells all offending collectives and why they are there, unless limits hold."""
+        self._inquiry.check(limits)
 
     def check(self, *arguments: Any) -> CheckReport:
         """Run every stage on the arguments and compare with the first; raises ExecutionError where they differ."""
@@ -112,12 +155,10 @@ class Compiled:
         executors = {name: executor_for(p) for name, p in self.stages.programs.items()}
         return check_stages(executors, arrays)
 
-    def _stage_program(self, name: str) -> Program:
-        program = self.stages.programs.get(name)
-        if program is None:
-            stages = ", ".join(self.stages.programs)
-            raise UsageError(f"the program has no {name} stage, only {stages}", fix="compile it from its source")
-        return program
+    def bisect(self, *arguments: Any) -> Culprit | None:
+        """The first pass, and the first op, after which the arguments give other results; None if none does."""
+        first = next(iter(self.stages.programs.values()))
+        return bisect_steps(first, self.module.whole(arguments), self.without)
 
     def _executor(self, channel: Channel) -> Executor:
         found = self._executors.get(channel)
@@ -163,17 +204,31 @@ def compile(
     until: str = "scheduled",
     verify: bool = True,
     progress: Callable[[str], None] | None = None,
+    without: Collection[str] = (),
+    forbid: Sequence[str] | str = (),
+    max_wire_bytes: float | str | None = None,
+    max_memory: float | str | None = None,
 ) -> Compiled:
     """Compile a module, or a function with the types of its arguments, for a mesh.
 
     `mesh` and `devices` are read off the annotations when left out. `donate` gives the positions of arguments that a
     call may use up: a `gspmd.Array` in them is empty after the call, and its memory is freed at its last use. A jitted
     function has its own mesh and donated arguments. `until` stops at an earlier stage; `verify=False` leaves out the
-    checks after each stage. Raises UsageError for arguments that it cannot take.
+    checks after each stage. `without` names optimisations to leave out (compose, merge, rings, clean, fuse): the
+    program computes the same without them.
+
+    `forbid` lists kinds of collectives that the program must not issue, `max_wire_bytes` and `max_memory` are what a
+    device may send in one call and hold at once, as 4096 or "64M" (powers of 1024). Raises one LimitError that tells
+    all that breaks them, and UsageError for arguments that it cannot take.
     """
+    limits = limits_of(forbid, max_wire_bytes, max_memory)
+    own = configuration(program)
     module = _module_of(program, types)
     meshed = with_mesh(module.program, mesh, devices)
-    return Compiled(module, run_stages(meshed, until, verified=verify, progress=progress), donate)
+    stages = run_stages(meshed, until, verified=verify, progress=progress, without=without)
+    compiled = Compiled(module, stages, donate, without)
+    compiled.check_limits(limits if own is None else limits | own.limits)
+    return compiled
 
 
 def _module_of(program: Module | Callable[..., Any], types: Sequence[Any]) -> Module:

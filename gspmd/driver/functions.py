@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gspmd.driver.meshes import check_mesh
+from gspmd.inspect.limits import Limits
 from gspmd.ir.errors import UsageError
 from gspmd.ir.location import user_location
 from gspmd.ir.mesh import Mesh
@@ -15,13 +16,14 @@ Function = Callable[..., Any]
 
 
 class Configured:
-    """A function together with the mesh and the donated arguments it is to be compiled with."""
+    """A function together with the mesh, the donated arguments and the limits it is to be compiled with."""
 
     function: Function
     mesh: Mesh | None
     donate: tuple[int, ...]
+    limits: Limits
 
-    def __init__(self, function: Function, mesh: Mesh | None, donate: Sequence[int]) -> None:
+    def __init__(self, function: Function, mesh: Mesh | None, donate: Sequence[int], limits: Limits) -> None:
         """Keep them; raises UsageError for what is no function and no mesh."""
         if not callable(function):
             raise UsageError(f"jit takes a function, not {type(function).__name__}", loc=user_location())
@@ -30,6 +32,7 @@ class Configured:
         self.function = inner.function if inner else function
         self.mesh = mesh or (inner.mesh if inner else None)
         self.donate = tuple(donate) or (inner.donate if inner else ())
+        self.limits = limits | inner.limits if inner else limits
 
 
 def configuration(function: Any) -> Configured | None:

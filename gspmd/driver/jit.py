@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, update_wrapper
 from typing import Any, overload
 
@@ -16,7 +16,9 @@ from gspmd.driver.module import trace
 from gspmd.frontend.config import x64_enabled
 from gspmd.frontend.scope import is_tracing, trace_error
 from gspmd.frontend.trace import type_of
+from gspmd.frontend.tracer import weak_kind
 from gspmd.frontend.tree import TreeDef, flatten
+from gspmd.inspect.limits import Limits, limits_of
 from gspmd.ir.mesh import Mesh
 from gspmd.ir.types import TensorType
 
@@ -25,13 +27,19 @@ from gspmd.ir.types import TensorType
 class _Key:
     """What one program is compiled for: the nesting and the types of the arguments, and the option that tracing reads.
 
-    `named` are the arguments, the last ones, that go to the function by name.
+    `named` are the arguments, the last ones, that go to the function by name; `numbers` the types of those that are
+    Python numbers, whose dtypes are weak.
     """
 
     named: tuple[str, ...]
     tree: TreeDef
     types: tuple[TensorType, ...]
+    numbers: tuple[type | None, ...]
     x64: bool
+
+    def arguments(self) -> Any:
+        """What stands for the arguments when the function is traced."""
+        return self.tree.unflatten([t if n is None else n() for t, n in zip(self.types, self.numbers, strict=True)])
 
 
 class Jitted(Configured):
@@ -41,9 +49,9 @@ class Jitted(Configured):
     mesh keep their shardings, as if these were annotated. Within another traced function it is an ordinary function.
     """
 
-    def __init__(self, function: Callable[..., Any], mesh: Mesh | None, donate: Sequence[int]) -> None:
+    def __init__(self, function: Callable[..., Any], mesh: Mesh | None, donate: Sequence[int], limits: Limits) -> None:
         update_wrapper(self, function)  # first: of a jitted function it copies all that follows
-        super().__init__(function, mesh, donate)
+        super().__init__(function, mesh, donate, limits)
         self._compiled: dict[_Key, Compiled] = {}
         self._unannotated: set[_Key] = set()
 
@@ -78,18 +86,20 @@ class Jitted(Configured):
     def _compiled_for(self, arguments: tuple[Any, ...], named: tuple[str, ...]) -> Compiled:
         leaves, tree = flatten(arguments)
         types = tuple(_placed(type_of(argument_type(x))) for x in leaves)
-        bare = _Key(named, tree, tuple(t.bare for t in types), x64_enabled())
-        key = _Key(named, tree, types, bare.x64) if bare in self._unannotated else bare
+        bare = _Key(named, tree, tuple(t.bare for t in types), tuple(map(weak_kind, leaves)), x64_enabled())
+        key = replace(bare, types=types) if bare in self._unannotated else bare
         found = self._compiled.get(key)
         if found is not None:
             return found
-        module = trace(_by_position(self.function, len(arguments), named), *tree.unflatten(key.types))
+        module = trace(_by_position(self.function, len(arguments), named), *key.arguments())
         if module.mesh is None:
             self._unannotated.add(bare)
             if types != key.types:
                 return self._compiled_for(arguments, named)
         donate = self._donated(len(arguments) - len(named), named)
-        found = self._compiled[key] = compile(module, mesh=self.mesh, donate=donate)
+        found = compile(module, mesh=self.mesh, donate=donate)
+        found.check_limits(self.limits)
+        self._compiled[key] = found
         return found
 
     def _donated(self, count: int, named: tuple[str, ...]) -> list[int]:
@@ -142,14 +152,30 @@ def _placed(type_: TensorType) -> TensorType:
 @overload
 def jit(function: Callable[..., Any]) -> Jitted: ...
 @overload
-def jit(*, mesh: Mesh | None = None, donate: Sequence[int] = ()) -> Callable[[Callable[..., Any]], Jitted]: ...
-def jit(function: Callable[..., Any] | None = None, *, mesh: Mesh | None = None, donate: Sequence[int] = ()) -> Any:
+def jit(
+    *,
+    mesh: Mesh | None = None,
+    donate: Sequence[int] = (),
+    forbid: Sequence[str] | str = (),
+    max_wire_bytes: float | str | None = None,
+    max_memory: float | str | None = None,
+) -> Callable[[Callable[..., Any]], Jitted]: ...
+def jit(
+    function: Callable[..., Any] | None = None,
+    *,
+    mesh: Mesh | None = None,
+    donate: Sequence[int] = (),
+    forbid: Sequence[str] | str = (),
+    max_wire_bytes: float | str | None = None,
+    max_memory: float | str | None = None,
+) -> Any:
     """Decorate a function of tensors, with or without options: `@gspmd.jit` or `@gspmd.jit(mesh=mesh, donate=[0])`.
 
-    `mesh` and `donate` are those of `gspmd.compile`. All arguments are traced, those given by name too; a parameter
+    The options are those of `gspmd.compile`. All arguments are traced, those given by name too; a parameter
     that is left at its default has the default's own value. Raises UsageError for what is no function and no mesh.
     """
     check_mesh(mesh)
+    limits = limits_of(forbid, max_wire_bytes, max_memory)
     if function is None:
-        return partial(Jitted, mesh=mesh, donate=donate)
-    return Jitted(function, mesh, donate)
+        return partial(Jitted, mesh=mesh, donate=donate, limits=limits)
+    return Jitted(function, mesh, donate, limits)

@@ -13,6 +13,7 @@ from gspmd.driver.arguments import accept, argument_type, input_label
 from gspmd.driver.functions import configuration
 from gspmd.frontend.trace import trace as trace_function
 from gspmd.frontend.tree import TreeDef, flatten
+from gspmd.interop.export_stablehlo import Dialect, export_stablehlo
 from gspmd.ir.errors import ExecutionError, UsageError
 from gspmd.ir.graph import Program
 from gspmd.ir.location import user_location
@@ -68,6 +69,15 @@ class Module:
     def text(self) -> str:
         """The program in the IR's text format."""
         return print_program(self.program)
+
+    def to_stablehlo(self, shardings: Dialect = "hlo") -> str:
+        """The program as StableHLO text: with annotations on whole arrays, or per device with collectives.
+
+        Annotations are XLA's (`"hlo"`: `mhlo.sharding`) or Shardy's (`"sdy"`), which say more: open dimensions,
+        priorities, groups, barriers, and of a propagated program the sharding of every op.
+        Raises UsageError at the stages between, and for all that cannot be written, each with its line.
+        """
+        return export_stablehlo(self.program, shardings)
 
     def run(self, *arguments: Any) -> Any:
         """Run on one device (a program at a local stage: on all devices of its mesh, in this process)."""

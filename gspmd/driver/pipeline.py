@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from time import perf_counter
 
 from gspmd.driver.meshes import check_mesh
+from gspmd.driver.steps import passes
 from gspmd.ir.collector import collector_paused
 from gspmd.ir.errors import UsageError
 from gspmd.ir.graph import STAGES, Program
 from gspmd.ir.mesh import Mesh
 from gspmd.ir.verify import verify
 from gspmd.ops import OPS
-from gspmd.optimizer.optimize import optimize, schedule
-from gspmd.partitioner.collectives import lower_reshards
-from gspmd.partitioner.explicit import make_explicit
-from gspmd.partitioner.localize import localize
+from gspmd.propagation.apart import take_apart
 from gspmd.propagation.propagate import propagate
 from gspmd.propagation.reasons import Reasons
 
-_AFTER_PROPAGATION: tuple[tuple[str, Callable[[Program], Program]], ...] = (
-    ("explicit", make_explicit),
-    ("collectives", lower_reshards),
-    ("local", localize),
-    ("optimized", optimize),
-    ("scheduled", schedule),
-)
+# The pass that leads to each stage after `propagated`, in order.
+PASSES = passes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,30 +37,42 @@ class Stages:
 
 
 def run_stages(
-    program: Program, until: str = STAGES[-1], *, verified: bool = True, progress: Callable[[str], None] | None = None
+    program: Program,
+    until: str = STAGES[-1],
+    *,
+    verified: bool = True,
+    progress: Callable[[str], None] | None = None,
+    without: Collection[str] = (),
 ) -> Stages:
     """Take a program through the stages after its own, up to and including `until`, verifying each.
 
-    Raises UsageError for an unknown stage or one that lies before the program's own.
+    `without` names optimisations to leave out. Raises UsageError for an unknown stage or one that lies before the
+    program's own, and for an unknown optimisation.
     """
     if until not in STAGES:
         raise UsageError(f"there is no stage {until!r}", fix=f"use one of {', '.join(STAGES)}")
     if STAGES.index(until) < STAGES.index(program.stage):
         raise UsageError(f"the program is at stage {program.stage} already, which is after {until}")
     with collector_paused():
-        return _run_stages(program, until, verified, progress)
+        return _run_stages(program, until, verified, progress, without)
 
 
-def _run_stages(program: Program, until: str, verified: bool, progress: Callable[[str], None] | None) -> Stages:
+def _run_stages(
+    program: Program,
+    until: str,
+    verified: bool,
+    progress: Callable[[str], None] | None,
+    without: Collection[str],
+) -> Stages:
     stages = Stages({program.stage: program}, None, {})
     _verify(stages, program, verified)
     wanted = STAGES[STAGES.index(program.stage) + 1 : STAGES.index(until) + 1]
     if "propagated" in wanted:
         start = perf_counter()
-        program, reasons = propagate(program)
+        program, reasons = propagate(take_apart(program))
         stages = replace(stages, reasons=reasons)
         _finish(stages, program, start, verified, progress)
-    for stage, run in _AFTER_PROPAGATION:
+    for stage, run in passes(without).items():
         if stage in wanted:
             start = perf_counter()
             program = run(program)

@@ -6,12 +6,15 @@ is the way in. Tracers get their operators and methods here, once all of these e
 
 from __future__ import annotations
 
+import numpy
+
 from gspmd.frontend import (
     einsum,
     numpy_creation,
     numpy_index,
     numpy_logic,
     numpy_math,
+    numpy_more,
     numpy_reduce,
     numpy_shape,
     numpy_sort,
@@ -39,6 +42,7 @@ bind(
         "bitwise_xor": numpy_logic.bitwise_xor,
         "clip": numpy_math.clip,
         "conj": numpy_special.conj,
+        "cumprod": numpy_reduce.cumprod,
         "cumsum": numpy_reduce.cumsum,
         "diagonal": numpy_shape.diagonal,
         "divide": numpy_math.divide,
@@ -79,39 +83,15 @@ bind(
         "var": numpy_reduce.var,
         # NumPy's functions on tracers (`np.exp(x)`) are looked up by the names of ufuncs.
         **{
-            name: getattr(numpy_special, name)
-            for name in [
-                "exp",
-                "exp2",
-                "expm1",
-                "log",
-                "log1p",
-                "log2",
-                "log10",
-                "sqrt",
-                "cbrt",
-                "sin",
-                "cos",
-                "tan",
-                "tanh",
-                "sinh",
-                "cosh",
-                "arcsin",
-                "arccos",
-                "arctan",
-                "arctan2",
-                "floor",
-                "ceil",
-                "trunc",
-                "sign",
-                "hypot",
-                "logaddexp",
-                "copysign",
-            ]
+            name: function
+            for module in (numpy_logic, numpy_math, numpy_more, numpy_special)
+            for name, function in vars(module).items()
+            if isinstance(getattr(numpy, name, None), numpy.ufunc)
         },
-        "maximum": numpy_math.maximum,
-        "minimum": numpy_math.minimum,
-        "square": numpy_math.square,
+        "conjugate": numpy_special.conj,
+        "deg2rad": numpy_more.radians,
+        "fabs": numpy_math.abs,
+        "rad2deg": numpy_more.degrees,
         "absolute": numpy_math.abs,
     }
 )

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 
 from gspmd.frontend.numpy_core import lift
 from gspmd.frontend.scope import current_scope
 from gspmd.frontend.tracer import ArrayLike, Tracer, emit
+from gspmd.ir.axes import intersection
 from gspmd.ir.errors import GspmdError, ShardingError
 from gspmd.ir.location import user_location
 from gspmd.ir.mesh import Mesh
 from gspmd.ir.sharding import Sharding
-from gspmd.ops.annotate import SHARDING_CONSTRAINT
+from gspmd.ops.annotate import PROPAGATION_BARRIER, SHARDING_CONSTRAINT, SHARDING_GROUP
 
 Entry = str | Sequence[str] | None
 
@@ -23,7 +25,7 @@ def shard_tracer(x: ArrayLike, mesh: Mesh, *entries: Entry) -> Tracer:
     """The value, annotated: one entry per dimension, None, "data", ("a", "b"), and a trailing "?" leaves it open.
 
     Raises ShardingError at the user's line: for axes that the mesh has not or that are used twice, for another number
-    of entries than dimensions, and for a second mesh within one program.
+    of entries than dimensions, and for a second mesh that cannot be said in the first one's axes.
     """
     return constrain(x, sharding_of_entries(lift(x).ndim, mesh, entries))
 
@@ -56,9 +58,49 @@ def sharding_of_entries(rank: int, mesh: Mesh, entries: Sequence[Entry]) -> Shar
 
 
 def constrain(x: ArrayLike, sharding: Sharding) -> Tracer:
-    """The value, annotated with a sharding."""
-    current_scope().state.use_mesh(sharding.mesh, user_location())
-    return emit(SHARDING_CONSTRAINT, lift(x), sharding=sharding)
+    """The value, annotated with a sharding; over axes that are manual here there is nothing to say."""
+    scope = current_scope()
+    sharding = scope.state.on_its_mesh(sharding, user_location())
+    taken = intersection(sharding.used, scope.manual)
+    if taken:
+        raise ShardingError(
+            f"the sharding {sharding.text()} splits over {sharding.axes_text(taken)}, which is manual here",
+            rule="shard.C4",
+            loc=user_location(),
+            fix="each device has its own array along a manual axis already: leave it out",
+        )
+    return emit(SHARDING_CONSTRAINT, lift(x), sharding=replace(sharding, manual=scope.manual))
+
+
+def shard_as(*xs: ArrayLike) -> tuple[Tracer, ...]:
+    """The values, all sharded alike, however propagation splits them; they must have one shape."""
+    return _grouped(xs, "shard_as", exact=True)
+
+
+def shard_like(*xs: ArrayLike) -> tuple[Tracer, ...]:
+    """The values, each of which tells the others how it is sharded; annotations and ops may still pull them apart."""
+    return _grouped(xs, "shard_like", exact=False)
+
+
+def _grouped(xs: Sequence[ArrayLike], name: str, exact: bool) -> tuple[Tracer, ...]:
+    values = [lift(x) for x in xs]
+    shapes = {x.shape for x in values}
+    if len(shapes) > 1:
+        raise ShardingError(
+            f"{name} takes values of one shape, got {', '.join(x.type.bare.text() for x in values)}",
+            rule="shard.C5",
+            loc=user_location(),
+        )
+    state = current_scope().state
+    state.groups += 1
+    return tuple(emit(SHARDING_GROUP, x, group=f"g{state.groups}", exact=exact) for x in values)
+
+
+def propagation_barrier(x: ArrayLike, allowed: Literal["none", "forward", "backward"] = "none") -> Tracer:
+    """The value, through which shardings pass in one direction only: "forward" to its users, "backward", or "none"."""
+    if allowed not in ("none", "forward", "backward"):
+        raise ShardingError(f"{allowed!r} is no direction", rule="shard.C6", loc=user_location())
+    return emit(PROPAGATION_BARRIER, lift(x), allowed=allowed)
 
 
 def entries_of_mapping(mesh: Mesh, dims_mapping: Sequence[Any]) -> tuple[Entry, ...]:

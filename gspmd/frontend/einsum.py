@@ -17,6 +17,7 @@ from gspmd.frontend.numpy_core import broadcast_to, cast_to, common_dtype, lift,
 from gspmd.frontend.numpy_logic import truth
 from gspmd.frontend.numpy_math import multiply
 from gspmd.frontend.numpy_shape import moveaxis, ravel, reshape, square_diagonal, squeeze, transpose
+from gspmd.frontend.numpy_special import conj
 from gspmd.frontend.scope import trace_error
 from gspmd.frontend.tracer import ArrayLike, Tracer, emit
 from gspmd.ir.dtypes import DTYPES, as_dtype
@@ -234,8 +235,13 @@ def tensordot(x: ArrayLike, y: ArrayLike, axes: int | tuple[Sequence[int], Seque
 
 
 def vecdot(x: ArrayLike, y: ArrayLike, axis: int = -1) -> Tracer:
-    """The sum of products along an axis, the others broadcast."""
-    return einsum("...i,...i->...", moveaxis(x, axis, -1), moveaxis(y, axis, -1))
+    """The sum of products along an axis, those of x conjugated, the others broadcast."""
+    return einsum("...i,...i->...", conj(moveaxis(x, axis, -1)), moveaxis(y, axis, -1))
+
+
+def vdot(x: ArrayLike, y: ArrayLike) -> Tracer:
+    """The sum of the products of all elements, those of x conjugated."""
+    return matmul(conj(ravel(x)), ravel(y))
 
 
 def inner(x: ArrayLike, y: ArrayLike) -> Tracer:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gspmd.frontend.numpy_core import scalar
+from gspmd.frontend.numpy_core import as_weak_as, scalar
 from gspmd.frontend.pullback import Pullback
 from gspmd.frontend.regions import Draft, captures_of, draft, lift_leaf
 from gspmd.frontend.scope import current_scope, is_tracing, trace_error
@@ -51,11 +51,13 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
         single = isinstance(argnums, (int, np.integer))
         numbers = [_position(n, len(args)) for n in ((argnums,) if isinstance(argnums, (int, np.integer)) else argnums)]
         trees = [flatten(args[n]) for n in numbers]
-        leaves = [lift_leaf(x) for found, _ in trees for x in found]
+        passed = [x for found, _ in trees for x in found]
+        leaves = [lift_leaf(x) for x in passed]
         _require_floats(leaves, numbers, trees)
 
         def traced(given: list[Tracer]) -> Any:
-            rest, replaced = iter(given), list(args)
+            # What is a number outside is as weak as one inside, and so is its gradient.
+            rest, replaced = map(as_weak_as, given, passed), list(args)
             for n, (found, tree) in zip(numbers, trees, strict=True):
                 replaced[n] = tree.unflatten([next(rest) for _ in found])
             return f(*replaced, **keywords)
@@ -64,7 +66,7 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
         _require_result(made, has_aux)
         results, slopes = _differentiate(made, leaves)
         value = made.tree.unflatten(results)
-        rest = iter(slopes)
+        rest = map(as_weak_as, slopes, passed)
         nested = [tree.unflatten([next(rest) for _ in found]) for found, tree in trees]
         return value, nested[0] if single else tuple(nested)
 

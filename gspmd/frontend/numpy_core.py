@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gspmd.frontend.config import canonical, canonical_array
 from gspmd.frontend.promotion import inexact, promote_scalar, result_type
 from gspmd.frontend.scope import trace_error
-from gspmd.frontend.tracer import ArrayLike, Tracer, emit, is_scalar, python_type
+from gspmd.frontend.tracer import ArrayLike, Tracer, WeakTracer, emit, is_scalar, python_type, weak_kind
 from gspmd.ir.attrs import Dense, ResultShape
 from gspmd.ir.dtypes import DType, as_dtype, dtype_kind, dtype_name, is_integer
 from gspmd.ir.errors import TraceError
@@ -26,6 +26,7 @@ from gspmd.ops.layout import BROADCAST_IN_DIM
 from gspmd.ops.literal import CONSTANT
 
 Shape = tuple[int, ...]
+_PYTHON: dict[str, type] = {"bool": bool, "int": int, "uint": int, "float": float, "complex": complex}
 
 
 def array_of(x: Any) -> NDArray[Any]:
@@ -72,9 +73,10 @@ def dtype_of(x: ArrayLike) -> DType:
 
 def common_dtype(*operands: ArrayLike) -> DType:
     """The dtype that an operation on these operands computes in."""
-    scalars = [python_type(x) for x in operands if is_scalar(x)]
+    kinds = [weak_kind(x) for x in operands]
+    typed = [dtype_of(x) for x, kind in zip(operands, kinds, strict=True) if kind is None]
     try:
-        return result_type([dtype_of(x) for x in operands if not is_scalar(x)], scalars)
+        return result_type(typed, [kind for kind in kinds if kind is not None])
     except TraceError as error:
         raise error.at(user_location()) from None
 
@@ -134,7 +136,8 @@ def cast_to(x: ArrayLike, dtype: DType) -> Tracer:
         return scalar(x, dtype)
     lifted = lift(x)
     if lifted.dtype == dtype:
-        return lifted
+        # What is asked to have a dtype has it for good.
+        return Tracer(lifted.value, lifted.scope) if isinstance(lifted, WeakTracer) else lifted
     return constant(array_of(x).astype(dtype)) if not isinstance(x, Tracer) else emit(CONVERT, lifted, dtype=dtype)
 
 
@@ -192,9 +195,17 @@ def binary(op: OpDef[Any], x: ArrayLike, y: ArrayLike, **attrs: Any) -> Tracer:
     if isinstance(x, Tracer) and isinstance(y, Tracer):
         a, b = x.value.type, y.value.type
         if a.dtype == b.dtype and a.shape == b.shape:
-            return emit(op, x, y, **attrs)
+            return as_weak_as(emit(op, x, y, **attrs), x, y)
     left, right = together(x, y)
-    return emit(op, left, right, **attrs)
+    return as_weak_as(emit(op, left, right, **attrs), x, y)
+
+
+def as_weak_as(found: Tracer, *operands: ArrayLike) -> Tracer:
+    """What was computed of operands, weak if all of these are, so that it goes on like a number."""
+    for x in operands:
+        if type(x) is Tracer or weak_kind(x) is None:
+            return found
+    return WeakTracer(found.value, found.scope, _PYTHON[dtype_kind(found.dtype)])
 
 
 def as_inexact(x: ArrayLike) -> Tracer:

@@ -148,8 +148,9 @@ def isinf(x: ArrayLike) -> Tracer:
     return emit(ew.AND, logical_not(isfinite(lifted)), logical_not(isnan(lifted)))
 
 
-def isclose(x: ArrayLike, y: ArrayLike, rtol: float = 1e-5, atol: float = 1e-8) -> Tracer:
-    """Whether |x - y| <= atol + rtol * |y|."""
+def isclose(x: ArrayLike, y: ArrayLike, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tracer:
+    """Whether |x - y| <= atol + rtol * |y|; with `equal_nan` a NaN is close to a NaN."""
     a, b = together(as_inexact(x), as_inexact(y))
     near = less_equal(emit(ew.ABS, a - b), emit(ew.ABS, b) * rtol + atol)
-    return logical_or(equal(a, b), logical_and(near, isfinite(b)))
+    found = logical_or(equal(a, b), logical_and(near, isfinite(b)))
+    return logical_or(found, logical_and(isnan(a), isnan(b))) if equal_nan else found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gspmd.frontend.numpy_core import (
+    as_weak_as,
     binary,
     broadcast_shapes,
     broadcast_to,
@@ -26,7 +27,7 @@ from gspmd.ops import elementwise as ew
 
 def _inexact_binary(op: OpDef[Any], x: ArrayLike, y: ArrayLike) -> Tracer:
     left, right = together(x, y, dtype=inexact(common_dtype(x, y)))
-    return emit(op, left, right)
+    return as_weak_as(emit(op, left, right), x, y)
 
 
 def add(x: ArrayLike, y: ArrayLike) -> Tracer:
@@ -51,7 +52,7 @@ def divide(x: ArrayLike, y: ArrayLike) -> Tracer:
 
 def negative(x: ArrayLike) -> Tracer:
     """-x."""
-    return emit(ew.NEGATE, lift(x))
+    return as_weak_as(emit(ew.NEGATE, lift(x)), x)
 
 
 def positive(x: ArrayLike) -> Tracer:
@@ -62,7 +63,7 @@ def positive(x: ArrayLike) -> Tracer:
 def abs(x: ArrayLike) -> Tracer:
     """The absolute value; real for complex numbers. Unsigned integers and bools are their own."""
     lifted = lift(x)
-    return lifted if dtype_kind(lifted.dtype) in ("bool", "uint") else emit(ew.ABS, lifted)
+    return lifted if dtype_kind(lifted.dtype) in ("bool", "uint") else as_weak_as(emit(ew.ABS, lifted), x)
 
 
 def remainder(x: ArrayLike, y: ArrayLike) -> Tracer:
@@ -121,7 +122,7 @@ def _integer_power(x: Tracer, n: int) -> Tracer:
 def square(x: ArrayLike) -> Tracer:
     """X * x."""
     lifted = lift(x)
-    return emit(ew.MULTIPLY, lifted, lifted)
+    return as_weak_as(emit(ew.MULTIPLY, lifted, lifted), x)
 
 
 def reciprocal(x: ArrayLike) -> Tracer:
@@ -154,7 +155,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Tracer:
     shape = broadcast_shapes(test.shape, shape_of(x), shape_of(y))
     # A scalar condition may stay one.
     picked = test if not test.shape else broadcast_to(test, shape)
-    return emit(ew.SELECT, picked, spread(x, dtype, shape), spread(y, dtype, shape))
+    return as_weak_as(emit(ew.SELECT, picked, spread(x, dtype, shape), spread(y, dtype, shape)), x, y)
 
 
 def stop_gradient(x: ArrayLike) -> Tracer:

@@ -7,9 +7,9 @@ from math import prod as product
 from typing import Any
 
 from gspmd.frontend.config import default_int
-from gspmd.frontend.numpy_core import cast_to, dtype_of, full_of, lift, normal_axes, normal_axis, scalar
+from gspmd.frontend.numpy_core import cast_to, dtype_of, full_of, lift, normal_axes, normal_axis, scalar, shape_of
 from gspmd.frontend.numpy_creation import iota
-from gspmd.frontend.numpy_logic import isfinite, truth
+from gspmd.frontend.numpy_logic import equal, isclose, isfinite, isnan, logical_and, logical_or, truth
 from gspmd.frontend.numpy_math import square, stop_gradient, where
 from gspmd.frontend.numpy_shape import expand_dims, ravel, reshape
 from gspmd.frontend.numpy_special import conj, exp, log, real, sqrt
@@ -85,6 +85,24 @@ def all(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Tracer:
 def any(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Tracer:
     """Whether any element along axes is true."""
     return _reduce(truth(x), axis, keepdims, "or")
+
+
+def count_nonzero(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Tracer:
+    """How many elements along axes are other than zero."""
+    return sum(truth(x), axis, keepdims=keepdims)
+
+
+def allclose(x: ArrayLike, y: ArrayLike, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tracer:
+    """Whether all elements are close."""
+    return all(isclose(x, y, rtol, atol, equal_nan))
+
+
+def array_equal(x: ArrayLike, y: ArrayLike, equal_nan: bool = False) -> Tracer:
+    """Whether two arrays have one shape and the same elements; with `equal_nan` a NaN is the same as a NaN."""
+    if shape_of(x) != shape_of(y):
+        return full_of(False, _BOOL, ())
+    same = equal(x, y)
+    return all(logical_or(same, logical_and(isnan(x), isnan(y))) if equal_nan else same)
 
 
 def _mean_dtypes(x: ArrayLike, dtype: Any) -> tuple[DType, DType]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -280,18 +279,6 @@ def repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = None) 
         raise trace_error(f"{len(counts)} repeats for {n} elements", rule="repeat.C2")
     parts = [repeat(slice_dim(lifted, d, i, i + 1), c, d) for i, c in enumerate(counts)]
     return concatenate(parts, d)
-
-
-def pad(x: ArrayLike, pad_width: Any, mode: str = "constant", constant_values: ArrayLike = 0) -> Tracer:
-    """Elements of one value around the array: one width, (before, after), or such a pair for each dimension."""
-    lifted = lift(x)
-    if mode != "constant":
-        raise trace_error(
-            f"pad cannot do mode {mode!r}", rule="pad.C0", fix="pad with a constant, or concatenate slices of the array"
-        )
-    widths = np.broadcast_to(np.asarray(pad_width), (lifted.ndim, 2))
-    low, high = (tuple(int(w) for w in widths[:, i]) for i in (0, 1))
-    return pad_with(lifted, low, high, constant_values)
 
 
 def pad_with(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import log as _log
 from typing import Any
 
-from gspmd.frontend.numpy_core import as_inexact, common_dtype, full_of, lift, together
+from gspmd.frontend.numpy_core import as_inexact, as_weak_as, common_dtype, full_of, lift, together
 from gspmd.frontend.numpy_logic import isnan, less, logical_or
 from gspmd.frontend.numpy_math import abs as absolute
 from gspmd.frontend.numpy_math import maximum, minimum, square, where
@@ -17,7 +17,7 @@ from gspmd.ops import elementwise as ew
 
 
 def _apply(op: OpDef[Any], x: ArrayLike) -> Tracer:
-    return emit(op, as_inexact(x))
+    return as_weak_as(emit(op, as_inexact(x)), x)
 
 
 def exp(x: ArrayLike) -> Tracer:

@@ -13,6 +13,7 @@ from gspmd.frontend.numpy_core import lift
 from gspmd.frontend.scope import Scope, current_scope, entered, trace_error
 from gspmd.frontend.tracer import Tracer, is_scalar
 from gspmd.frontend.tree import TreeDef, flatten
+from gspmd.ir.axes import Axes
 from gspmd.ir.graph import Region, Value
 from gspmd.ir.types import TensorType
 
@@ -48,10 +49,10 @@ def captures_of(*drafts: Draft) -> list[Value]:
     return list(dict.fromkeys(v for draft in drafts for v in draft.scope.captures))
 
 
-def draft(function: Callable[[list[Tracer]], Any], types: Sequence[TensorType]) -> Draft:
-    """Trace a function of tracers into a scope of its own."""
+def draft(function: Callable[[list[Tracer]], Any], types: Sequence[TensorType], manual: Axes = ()) -> Draft:
+    """Trace a function of tracers into a scope of its own, that of one device's code over `manual` axes."""
     outer = current_scope()
-    scope = Scope(outer, outer.state)
+    scope = Scope(outer, outer.state, manual)
     with entered(scope):
         given = [Tracer(scope.builder.param(t.bare), scope) for t in types]
         leaves, tree = flatten(function(given))

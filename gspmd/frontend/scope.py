@@ -10,19 +10,23 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from gspmd.ir.axes import Axes
 from gspmd.ir.builder import Builder
+from gspmd.ir.device_groups import on_mesh
 from gspmd.ir.errors import ShardingError, TraceError
 from gspmd.ir.graph import Value
 from gspmd.ir.location import Location, user_location
 from gspmd.ir.mesh import Mesh
+from gspmd.ir.sharding import Sharding
 
 
 class TraceState:
-    """What all regions of one trace share: the mesh of its annotations, and where it was named first."""
+    """What all regions of one trace share: the mesh of its annotations, where it was named first, groups so far."""
 
-    __slots__ = ("mesh", "mesh_loc")
+    __slots__ = ("groups", "mesh", "mesh_loc")
 
     def __init__(self, mesh: Mesh | None = None) -> None:
+        self.groups = 0
         self.mesh = mesh
         self.mesh_loc: Location | None = None
 
@@ -33,22 +37,37 @@ class TraceState:
         elif self.mesh != mesh:
             first = f" (first used at {self.mesh_loc.text()})" if self.mesh_loc else ""
             raise ShardingError(
-                f"a program has one mesh: {self.mesh.text()}{first} and {mesh.text()} differ",
+                f"a program has one mesh here: {self.mesh.text()}{first} and {mesh.text()} differ",
                 rule="trace.C1",
                 loc=loc,
-                fix="annotate all values with the same mesh",
+                fix="use the same mesh",
             )
+
+    def on_its_mesh(self, sharding: Sharding, loc: Location | None) -> Sharding:
+        """An annotation on the program's mesh, which is that of the first; ShardingError if it cannot be said there."""
+        if self.mesh is None:
+            self.use_mesh(sharding.mesh, loc)
+        assert self.mesh is not None
+        try:
+            return on_mesh(sharding, self.mesh)
+        except ShardingError as error:
+            first = f"; the program's mesh was named first at {self.mesh_loc.text()}" if self.mesh_loc else ""
+            raise ShardingError(error.message + first, rule=error.rule, loc=loc, fix=error.fix) from None
 
 
 class Scope:
-    """One region under construction: its builder, the scope around it, and what it captures from there."""
+    """One region under construction: its builder, the scope around it, and what it captures from there.
 
-    __slots__ = ("builder", "captures", "parent", "state")
+    `manual` are the mesh axes over which it is one device's code: those of the scope around, and its own.
+    """
 
-    def __init__(self, parent: Scope | None, state: TraceState) -> None:
+    __slots__ = ("builder", "captures", "manual", "parent", "state")
+
+    def __init__(self, parent: Scope | None, state: TraceState, manual: Axes = ()) -> None:
         self.builder = Builder()
         self.parent = parent
         self.state = state
+        self.manual: Axes = manual if parent is None else (*parent.manual, *manual)
         self.captures: dict[Value, Value] = {}
 
     def held(self, value: Value, home: Scope) -> Value:

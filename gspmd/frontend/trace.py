@@ -13,10 +13,10 @@ from gspmd.frontend.cleanup import finished
 from gspmd.frontend.promotion import promote_scalar
 from gspmd.frontend.regions import lift_leaf
 from gspmd.frontend.scope import Scope, TraceState, entered, trace_error
-from gspmd.frontend.tracer import Tracer, is_scalar, python_type
+from gspmd.frontend.tracer import Tracer, WeakTracer, is_scalar, python_type
 from gspmd.frontend.tree import TreeDef, flatten
 from gspmd.ir.dtypes import as_dtype
-from gspmd.ir.graph import Program, Region
+from gspmd.ir.graph import Program, Region, Value
 from gspmd.ir.location import user_location
 from gspmd.ir.mesh import Mesh
 from gspmd.ir.sharding import Sharding
@@ -35,6 +35,7 @@ class Traced:
 def trace(function: Callable[..., Any], *arguments: Any, mesh: Mesh | None = None, **keywords: Any) -> Traced:
     """Trace a function of arrays; arguments are types (`TensorType`) or arrays, nested as the function takes them.
 
+    Python numbers stay weak: what they meet keeps its dtype unless they are of a higher kind.
     Inputs are named after the function's parameters. The mesh is that of the annotations, or the one given; raises
     ShardingError if there are two, and TraceError, naming the line, for what a traced function cannot do.
     """
@@ -47,13 +48,17 @@ def trace(function: Callable[..., Any], *arguments: Any, mesh: Mesh | None = Non
             state.use_mesh(t.sharding.mesh, user_location())
     scope = Scope(None, state)
     paths = [p for name, tree in zip(names, in_tree.children, strict=True) for p in tree.paths(name)]
-    inputs = [Tracer(scope.builder.param(t, p), scope) for t, p in zip(types, paths, strict=True)]
+    inputs = [_input(scope.builder.param(t, p), scope, x) for t, p, x in zip(types, paths, leaves, strict=True)]
     with entered(scope):
         found, out_tree = flatten(function(*in_tree.unflatten(inputs)))
         results = [lift_leaf(x) for x in found]
         values = tuple(scope.held(x.value, x.scope) for x in results)
     body = finished(Region(tuple(scope.builder.params), tuple(scope.builder.nodes), values))
     return Traced(Program.of(_name_of(function), body, state.mesh), in_tree, out_tree)
+
+
+def _input(value: Value, scope: Scope, leaf: Any) -> Tracer:
+    return WeakTracer(value, scope, python_type(leaf)) if is_scalar(leaf) else Tracer(value, scope)
 
 
 def type_of(leaf: Any) -> TensorType:

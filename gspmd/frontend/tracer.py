@@ -293,6 +293,20 @@ class Tracer:
         self._no_number(f"numpy.{name}", f"use gspmd.numpy.{name}")
 
 
+class WeakTracer(Tracer):
+    """A traced Python number, an argument say: as the number would, it takes the dtype of its partner if it can.
+
+    `kind` is the number's Python type; what is computed of such numbers alone is weak, too.
+    """
+
+    __slots__ = ("kind",)
+    kind: type
+
+    def __init__(self, value: Value, scope: Scope, kind: type) -> None:
+        super().__init__(value, scope)
+        self.kind = kind
+
+
 _METHODS = frozenset(
     [
         "sum",
@@ -307,6 +321,7 @@ _METHODS = frozenset(
         "argmax",
         "argmin",
         "argsort",
+        "cumprod",
         "cumsum",
         "ravel",
         "flatten",
@@ -354,6 +369,13 @@ def python_type(x: Any) -> type:
     return next(kind for kind in (bool, int, float, complex) if isinstance(x, kind))
 
 
+def weak_kind(x: object) -> type | None:
+    """The Python type of a number whose type is weak, traced or not; None for what has a dtype of its own."""
+    if isinstance(x, WeakTracer):
+        return x.kind
+    return python_type(x) if is_scalar(x) else None
+
+
 def as_sequence(x: Any) -> tuple[Any, ...]:
     """A number or a sequence of numbers, as a tuple."""
-    return tuple(cast("Any", x)) if isinstance(x, (tuple, list)) else (x,)
+    return tuple(cast("Any", x)) if isinstance(x, (tuple, list, range)) else (x,)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gspmd.ir.graph import Node, Program, Region
 from gspmd.ir.mesh import Mesh
+from gspmd.ir.opdef import Trait
 from gspmd.ir.printer import value_names
+from gspmd.ops import OPS
+
+_KIND = frozenset((Trait.COLLECTIVE, Trait.RESHARD))
+# What `CollectiveUse.kind` may be: the collectives that reshards are made of.
+KINDS = tuple(sorted(op.name for op in OPS.values() if op.traits >= _KIND))
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +34,11 @@ class CollectiveUse:
     value: str
     line: str
 
+    @property
+    def total_bytes(self) -> float:
+        """Bytes on the wire in all executions."""
+        return self.wire_bytes * self.count
+
     def __str__(self) -> str:
         times = f" x{self.count}" if self.count != 1 else ""
         head = f"{self.kind:20} over {'+'.join(self.axes):16} {self.wire_bytes:14.0f} B{times}  %{self.value}"
@@ -39,9 +50,8 @@ def collectives_of(program: Program) -> list[CollectiveUse]:
     names = value_names(program)
     mesh = program.mesh or Mesh({})
     uses: list[CollectiveUse] = []
-    for node, count in _counted(program.body, 1):
-        if node.op.traffic is None:
-            continue
+    for node, count in collective_nodes(program):
+        assert node.op.traffic is not None
         operand = sum(v.type.nbytes for v in node.operands)
         output = sum(v.type.nbytes for v in node.results)
         traffic = node.op.traffic(node.attrs, operand, output)
@@ -56,14 +66,35 @@ def collectives_of(program: Program) -> list[CollectiveUse]:
     return uses
 
 
+def collective_nodes(program: Program) -> list[tuple[Node, int]]:
+    """The nodes of a program at a local stage that exchange data, each with how often it runs."""
+    return [(node, count) for node, count in counted(program.body, 1) if node.op.traffic is not None]
+
+
 def wire_bytes(program: Program) -> float:
     """Bytes that one device puts on the wire in one call of the program."""
-    return sum(use.wire_bytes * use.count for use in collectives_of(program))
+    return wire_of(collectives_of(program))
 
 
-def _counted(region: Region, times: int) -> Iterator[tuple[Node, int]]:
+def wire_of(uses: Sequence[CollectiveUse]) -> float:
+    """Bytes that one device puts on the wire in one call."""
+    return sum(use.total_bytes for use in uses)
+
+
+def by_kind(uses: Sequence[CollectiveUse]) -> dict[str, float]:
+    """Bytes on the wire of each kind of collective, in one call of the program."""
+    found: dict[str, float] = {}
+    for use in uses:
+        found[use.kind] = found.get(use.kind, 0.0) + use.total_bytes
+    return dict(sorted(found.items()))
+
+
+def counted(region: Region, times: int = 1) -> Iterator[tuple[Node, int]]:
+    """Every node that runs as such, with how often it does if the region runs so many times."""
     for node in region.nodes:
         yield node, times
+        if node.op.flow is None:
+            continue
         trips = None if node.op.trips is None else node.op.trips(node.attrs)
         for inner in node.regions:
-            yield from _counted(inner, times * (1 if trips is None else trips))
+            yield from counted(inner, times * (1 if trips is None else trips))

@@ -14,18 +14,19 @@ The answer is a value that prints::
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 
-from gspmd.ir.errors import UsageError
-from gspmd.ir.graph import Node, Program, Value
+from gspmd.inspect.annotating import find_value
+from gspmd.inspect.surroundings import Surroundings
+from gspmd.ir.graph import Program, Value
 from gspmd.ir.location import Location
 from gspmd.ir.printer import value_names
 from gspmd.ir.sharding import Sharding
 from gspmd.ir.type_text import type_text
-from gspmd.propagation.reasons import Conflict, Event, Reasons
+from gspmd.propagation.reasons import Chain, Conflict, Event, Reasons
 
-_SHOWN = 12  # hops of one chain that the text shows; the record has them all
+_SHOWN = 12  # hops of one chain, and losses, that the text shows; the record has them all
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +58,12 @@ class Origin:
     annotated: str
     annotation: str
     loc: Location | None
+    priority: int = 0
 
     def lines(self) -> list[str]:
         """The chain as lines of text."""
-        end = f"%{self.annotated} is annotated {self.annotation}{_at(self.loc)}"
+        later = f", which counts in round {self.priority}" if self.priority else ""
+        end = f"%{self.annotated} is annotated {self.annotation}{_at(self.loc)}{later}"
         hops = [f"  {hop.text()}" for hop in self.hops]
         if len(hops) > _SHOWN:
             left_out = f"  ... {len(hops) - _SHOWN} more ops ..."
@@ -88,7 +91,10 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why one value is sharded as it is; `text()` says it all."""
+    """Why one value is sharded as it is; `text()` says it all.
+
+    `notes` tell of groups, barriers, per-device code and dimensions that the annotation closes.
+    """
 
     name: str
     type: str
@@ -96,6 +102,7 @@ class Explanation:
     loc: Location | None
     origins: tuple[Origin, ...]
     losses: tuple[Loss, ...]
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.text()
@@ -112,7 +119,10 @@ class Explanation:
                 "  not split: it is whole on every device" + ("" if self.losses else "; no neighbour is split")
             )
         if self.losses:
-            lines += ["  not taken:", *(f"    {loss.text()}" for loss in self.losses)]
+            lines += ["  not taken:", *(f"    {loss.text()}" for loss in self.losses[:_SHOWN])]
+            if len(self.losses) > _SHOWN:
+                lines.append(f"    ... and {len(self.losses) - _SHOWN} more")
+        lines += [f"  {note}" for note in self.notes]
         return "\n".join(lines)
 
 
@@ -123,18 +133,19 @@ def explain(program: Program, reasons: Reasons, name: str) -> Explanation:
     have, with the closest that it has.
     """
     names = value_names(program)
-    value = _find(names, name.removeprefix("%"))
-    nodes = {v: node for node in program.body.walk() for v in node.results}
-    teller = _Teller(reasons, names, nodes)
+    value = find_value(names, name)
+    around = Surroundings.of(program)
+    teller = _Teller(reasons, names, around)
     annotation = reasons.annotation(value)
     conflicts = reasons.conflicts(value)
     return Explanation(
         names[value],
         type_text(value.type),
         None if annotation is None else annotation.text(),
-        teller.loc(value),
+        around.loc(value),
         tuple(teller.origins(value)),
-        tuple(teller.loss(c) for c in conflicts),
+        (*(teller.loss(c) for c in conflicts), *teller.barred(value)),
+        tuple(teller.notes(value)),
     )
 
 
@@ -144,11 +155,7 @@ class _Teller:
 
     reasons: Reasons
     names: dict[Value, str]
-    nodes: dict[Value, Node]
-
-    def loc(self, value: Value) -> Location | None:
-        node = self.nodes.get(value)
-        return None if node is None else node.loc
+    around: Surroundings
 
     def origins(self, value: Value) -> list[Origin]:
         """One origin for each piece of a dimension's axes that came in a way of its own."""
@@ -160,8 +167,19 @@ class _Teller:
                 said = "" if annotation is None else annotation.text()
                 hops = tuple(self.hop(e) for e in chain.events)
                 axes, end = sharding.axes_text((chain.axis,)), chain.annotated
-                found.append(Origin(dim, axes, hops, self.names[end], said, self.loc(end)))
+                loc, priority = self.around.loc(end), self.priority(chain, dim)
+                found.append(Origin(dim, axes, hops, self.names[end], said, loc, priority))
         return found
+
+    def priority(self, chain: Chain, dim: int) -> int:
+        """The round in which the annotation at the end of a chain counts."""
+        annotation = self.reasons.annotation(chain.annotated)
+        at = chain.events[-1].source_dim if chain.events else dim
+        return 0 if annotation is None else annotation.dims[at].priority
+
+    def rounds(self, value: Value, dims: Iterator[int] | range) -> list[int]:
+        """The rounds in which the annotations behind some dimensions' axes count."""
+        return [self.priority(chain, dim) for dim in dims for chain in self.reasons.chains(value, dim)]
 
     def hop(self, event: Event) -> Hop:
         names, node = self.names, event.node
@@ -169,24 +187,38 @@ class _Teller:
         return Hop(target, event.dim, source, event.source_dim, node.op.name, node.loc, event.level, event.batch)
 
     def loss(self, conflict: Conflict) -> Loss:
-        sharding: Sharding = self.reasons.sharding(conflict.value)
-        wanted, node = sharding.axes_text(conflict.wanted), conflict.node
-        source = self.names[conflict.source]
-        return Loss(conflict.dim, wanted, source, conflict.source_dim, node.op.name, node.loc, conflict.why)
+        value, node, why = conflict.value, conflict.node, conflict.why
+        sharding: Sharding = self.reasons.sharding(value)
+        theirs = max(self.rounds(conflict.source, range(conflict.source_dim, conflict.source_dim + 1)), default=0)
+        mine = min(self.rounds(value, range(sharding.rank)), default=theirs)
+        if mine < theirs:
+            why = f"{why}; this one's annotation counts in round {mine}, that one's in round {theirs}"
+        wanted, source = sharding.axes_text(conflict.wanted), self.names[conflict.source]
+        return Loss(conflict.dim, wanted, source, conflict.source_dim, node.op.name, node.loc, why)
 
+    def barred(self, value: Value) -> Iterator[Loss]:
+        """What barriers keep from a value."""
+        for node, other, allowed in self.around.barriers(value):
+            mine, theirs = self.reasons.sharding(value), self.reasons.sharding(other)
+            for dim, (a, b) in enumerate(zip(mine.dims, theirs.dims, strict=True)):
+                if b.axes and a.axes != b.axes:
+                    why = f"shardings pass it {allowed}"
+                    yield Loss(dim, theirs.axes_text(b.axes), self.names[other], dim, node.op.name, node.loc, why)
 
-def _find(names: dict[Value, str], name: str) -> Value:
-    """The value with a printed name; UsageError with close matches if there is none."""
-    by_name = {n: v for v, n in names.items()}
-    value = by_name.get(name)
-    if value is None:
-        close = get_close_matches(name, by_name, n=3, cutoff=0.5)
-        meant = " or ".join(f"%{n}" for n in close)
-        raise UsageError(
-            f"the program has no value %{name}",
-            fix=f"did you mean {meant}?" if close else "print the stage to see the names of its values",
-        )
-    return value
+    def notes(self, value: Value) -> Iterator[str]:
+        """What else decides."""
+        sharding, annotation = self.reasons.sharding(value), self.reasons.annotation(value)
+        for dim, d in enumerate(sharding.dims):
+            if annotation is not None and not d.axes and not annotation.dims[dim].open:
+                yield f"dim {dim}: kept whole by the annotation, which closes it"
+        for node, others, exact in self.around.group(value):
+            named = " and ".join(f"%{self.names[v]}" for v in others[:_SHOWN]) or "no other value"
+            alike = "has the sharding of" if exact else "is told how others are sharded:"
+            yield f"in a sharding group{_at(node.loc)}: it {alike} {named}"
+        if sharding.manual:
+            code = self.around.manual(value)
+            loc = None if code is None else code.loc
+            yield f"in per-device code{_at(loc)}: along {sharding.axes_text(sharding.manual)} each device has its own"
 
 
 def _at(loc: Location | None, before: str = " at ") -> str:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
+from typing import Literal
 
 from gspmd.interop.import_scope import Bound, one
 from gspmd.interop.import_sharding import unspecified
-from gspmd.interop.import_types import Unsupported
 from gspmd.interop.import_visit import Handler, Visit
+from gspmd.ops.annotate import PROPAGATION_BARRIER, SHARDING_GROUP, PropagationBarrierAttrs, ShardingGroupAttrs
+
+_DIRECTIONS: tuple[Literal["none", "forward", "backward"], ...] = ("none", "forward", "backward")
+
+# How a value comes to be as the attribute says follows from the shardings.
+_HOW = ("gathering_axes", "slicing_axes", "params", "reduction_axes", "reduce_scatter_axes", "axes")
 
 
 def _constraint(name: str) -> Handler:
@@ -16,22 +21,23 @@ def _constraint(name: str) -> Handler:
 
     def read(v: Visit) -> Sequence[Bound]:
         (x,) = v.operands
-        for ignored in ("gathering_axes", "slicing_axes", "params"):  # how it comes about follows from the shardings
-            v.read.add(ignored)
+        v.read.update(_HOW)
         return [v.importer.constrain(v, x, v.importer.shardings.sdy(v.attribute(name), x.type))]
 
     return read
 
 
 def _barrier(v: Visit) -> Sequence[Bound]:
-    v.read.add("allowed_direction")
-    warnings.warn("sdy.propagation_barrier is taken as the value itself: shardings pass it", stacklevel=2)
-    return v.bound
+    """An enumeration: 0 none, 1 forward, 2 backward."""
+    allowed = _DIRECTIONS[int(v.value("allowed_direction"))]
+    return [x for y in v.operands for x in v.emit(PROPAGATION_BARRIER, (y,), PropagationBarrierAttrs(allowed))]
 
 
 def _group(v: Visit) -> Sequence[Bound]:
-    v.read.add("group_id")
-    warnings.warn("sdy.sharding_group is not used: the values are propagated each on its own", stacklevel=2)
+    """From here on the value is the one that is sharded as its group."""
+    (x,) = v.operands
+    (grouped,) = v.emit(SHARDING_GROUP, (x,), ShardingGroupAttrs(f"sdy{v.value('group_id')}"))
+    v.scope.bind(v.op.operands[0], grouped)
     return ()
 
 
@@ -41,15 +47,6 @@ def _edge(v: Visit) -> Sequence[Bound]:
     if not v.has("sharding"):
         return [x]
     return [v.importer.constrain(v, x, v.importer.shardings.sdy(v.attribute("sharding"), x.type))]
-
-
-def _manual(v: Visit) -> Sequence[Bound]:
-    for name in ("in_shardings", "out_shardings", "manual_axes"):
-        v.read.add(name)
-    raise Unsupported(
-        "a region of per-device code (shard_map: sdy.manual_computation, SPMDFullToShardShape) cannot be imported",
-        fix="write it on whole arrays, with shardings as annotations",
-    )
 
 
 def sharding_call(v: Visit) -> Sequence[Bound]:
@@ -63,12 +60,6 @@ def sharding_call(v: Visit) -> Sequence[Bound]:
     return [v.importer.constrain(v, x, found[0])]
 
 
-def manual_call(v: Visit) -> Sequence[Bound]:
-    """The custom calls around per-device code."""
-    v.annotated = True
-    return _manual(v)
-
-
 HANDLERS: dict[str, Handler] = {
     "sdy.sharding_constraint": _constraint("sharding"),
     "sdy.reshard": _constraint("sharding"),
@@ -76,8 +67,12 @@ HANDLERS: dict[str, Handler] = {
     "sdy.all_slice": _constraint("out_sharding"),
     "sdy.all_to_all": _constraint("out_sharding"),
     "sdy.collective_permute": _constraint("out_sharding"),
+    "sdy.all_reduce": _constraint("out_sharding"),
+    "sdy.reduce_scatter": _constraint("out_sharding"),
+    "sdy.sharded_to_unreduced": _constraint("out_sharding"),
+    "sdy.replicated_to_unreduced": _constraint("out_sharding"),
     "sdy.propagation_barrier": _barrier,
     "sdy.sharding_group": _group,
     "sdy.data_flow_edge": _edge,
-    "sdy.manual_computation": _manual,
+    "sdy.func_data_flow_edge": _edge,
 }

@@ -1,4 +1,7 @@
-"""CHLO's ops on operands of different shapes: made equal by NumPy's rules, then the op without broadcasting."""
+"""CHLO's ops on operands of different shapes: made equal by NumPy's rules, then the op without broadcasting.
+
+And the one op that CHLO has for its own use.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,11 @@ from gspmd.interop.import_visit import Handler, Visit
 from gspmd.ir.attrs import Attrs, ResultShape
 from gspmd.ir.graph import Value
 from gspmd.ops import OPS
-from gspmd.ops.elementwise import COMPARE
+from gspmd.ops.elementwise import ABS, COMPARE, COMPLEX, COSINE, IMAG, REAL
 from gspmd.ops.elementwise.arithmetic import CompareAttrs
+from gspmd.ops.elementwise.expression import Expression
 from gspmd.ops.layout import BROADCAST_IN_DIM
+from gspmd.ops.special import ASIN, COSH
 
 _BINARY = (
     "add", "and", "atan2", "complex", "divide", "maximum", "minimum", "multiply", "next_after", "or", "polygamma",
@@ -69,8 +74,20 @@ def _select(v: Visit) -> Sequence[Bound]:
     return v.emit(OPS["select"], _alike(v, (pred, *cases)), Attrs())
 
 
+def _asin_acos_kernel(v: Visit) -> Sequence[Bound]:
+    """Of z the w with asin(z) = complex(atan2(Re z, Re w), sign(Im z) Im w): what it says of the inverse sine s.
+
+    Im w is |Im s|, and Re w, which is positive, is what Re z = sin(Re s) cosh(Im s) is the other leg of.
+    """
+    s = Expression(v.builder, v.operands[0]).apply(ASIN)
+    height = s.apply(IMAG).apply(ABS)
+    width = s.apply(REAL).apply(COSINE) * height.apply(COSH)
+    return v.emit(COMPLEX, (width.value, height.value), Attrs())
+
+
 HANDLERS: Mapping[str, Handler] = {
     **{f"chlo.broadcast_{name}": _binary(name) for name in _BINARY if name in OPS},
     "chlo.broadcast_compare": _compare,
     "chlo.broadcast_select": _select,
+    "chlo._asin_acos_kernel": _asin_acos_kernel,
 }

@@ -12,11 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gspmd.interop.import_scope import Bound, Scope, leaves, one
+from gspmd.interop.import_scope import Bound, Scope, all_leaves, leaves
 from gspmd.interop.import_types import Unsupported
 from gspmd.interop.import_visit import Handler, Visit
+from gspmd.interop.stablehlo_text import ATTRIBUTES, PREFIX
+from gspmd.ir.attr_text import read_attrs
 from gspmd.ir.attrs import Attrs
 from gspmd.ir.graph import Node, Region, Value
+from gspmd.ir.lexer import Scanner
+from gspmd.ops import OPS
+from gspmd.ops.annotate import OPTIMIZATION_BARRIER
 from gspmd.ops.control import CASE, WHILE, WhileAttrs
 from gspmd.ops.elementwise import ADD, COMPARE
 
@@ -24,19 +29,25 @@ Literals = dict[Value, NDArray[Any]]
 
 
 def _while(v: Visit) -> Sequence[Bound]:
-    carries = v.operands
-    scopes: list[Scope] = []
-    results: list[list[Value]] = []
-    for region in v.op.regions:
-        scope = v.scope.inside()
-        results.append([one(r) for r in v.importer.block(scope, region.blocks[0])])
-        scopes.append(scope)
+    carries = v.flat
+    scopes, results = _inside(v, list(v.op.regions))
     outers = _captures(scopes)
     cond = scopes[0].region(outers, results[0])
     body = scopes[1].region(outers, results[1], carried=True)
     operands = (*carries, *outers)
     count = trip_count(operands, cond, body, v.scope.literals)
-    return v.emit(WHILE, operands, WhileAttrs(count), (cond, body))[: len(carries)]
+    return v.nested(v.emit(WHILE, operands, WhileAttrs(count), (cond, body))[: len(carries)])
+
+
+def _inside(v: Visit, regions: Sequence[Any]) -> tuple[list[Scope], list[tuple[Value, ...]]]:
+    """The scopes of regions and what these return, tuples taken apart."""
+    scopes: list[Scope] = []
+    results: list[tuple[Value, ...]] = []
+    for region in regions:
+        scope = v.scope.inside()
+        results.append(all_leaves(v.importer.block(scope, region.blocks[0])))
+        scopes.append(scope)
+    return scopes, results
 
 
 def _captures(scopes: Sequence[Scope]) -> list[Value]:
@@ -55,15 +66,20 @@ def _if(v: Visit) -> Sequence[Bound]:
 
 
 def _branches(v: Visit, index: Value, mlir_regions: Sequence[Any]) -> Sequence[Bound]:
-    scopes: list[Scope] = []
-    results: list[list[Value]] = []
-    for region in mlir_regions:
-        scope = v.scope.inside()
-        results.append([one(r) for r in v.importer.block(scope, region.blocks[0])])
-        scopes.append(scope)
+    scopes, results = _inside(v, mlir_regions)
     outers = _captures(scopes)
     regions = tuple(s.region(outers, r) for s, r in zip(scopes, results, strict=True))
-    return v.emit(CASE, (index, *outers), Attrs(), regions)
+    return v.nested(v.emit(CASE, (index, *outers), Attrs(), regions))
+
+
+def _barrier(v: Visit) -> Sequence[Bound]:
+    """Tokens need no fence."""
+    return v.nested(v.emit(OPTIMIZATION_BARRIER, v.flat, Attrs()) if v.flat else ())
+
+
+def _token(v: Visit) -> Sequence[Bound]:
+    """Tokens order what is seen from outside, of which a program has nothing."""
+    return [()]
 
 
 def _call(v: Visit) -> Sequence[Bound]:
@@ -71,10 +87,16 @@ def _call(v: Visit) -> Sequence[Bound]:
 
 
 def _composite(v: Visit) -> Sequence[Bound]:
-    """A composite is what its decomposition computes."""
-    for name in ("name", "composite_attributes", "version"):
-        v.read.add(name)
-    return v.importer.call(v, v.value("decomposition"), v.bound)
+    """A composite is what its decomposition computes, or the op of ours that it was exported from."""
+    v.read.update(("name", "composite_attributes", "version"))
+    decomposition: str = v.value("decomposition")
+    name = str(v.value("name"))
+    op = OPS.get(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else None
+    if op is None:
+        return v.importer.call(v, decomposition, v.bound)
+    given = list(v.attribute("composite_attributes")) if v.has("composite_attributes") else []
+    text = next((str(item.attr.value) for item in given if item.name == ATTRIBUTES), "")
+    return v.emit(op, v.operands, read_attrs(Scanner(text, decomposition), op.attrs, None, op.name))
 
 
 # -- trip counts -----------------------------------------------------------------------------------------------------
@@ -149,6 +171,9 @@ def check_flat(values: Sequence[Bound]) -> tuple[Value, ...]:
 
 HANDLERS: dict[str, Handler] = {
     "stablehlo.while": _while,
+    "stablehlo.optimization_barrier": _barrier,
+    "stablehlo.create_token": _token,
+    "stablehlo.after_all": _token,
     "stablehlo.case": _case,
     "stablehlo.if": _if,
     "func.call": _call,

@@ -20,8 +20,9 @@ _MODULES = (
     "ir", "_mlir_libs._jax_mlir_ext", "dialects.chlo", "dialects.func", "dialects.sdy", "dialects.stablehlo",
 )  # fmt: skip
 _BYTECODE = b"ML\xefR"
-_PORTABLE = b"StableHLO_v"
+_PORTABLE = re.compile(rb"StableHLO_v([\d.]+)")
 _LINE = re.compile(r'"([^"]*)":(\d+):')
+_QUANTIZED = re.compile(r"'([\w.-]+)' op .*!quant\.")
 # MLIR's name for a text that came from no file.
 TEXT_FILE = "-"
 
@@ -31,6 +32,7 @@ class Bindings:
     """The modules of jaxlib that are used; `dialects` are those that have to be registered, `registry` has the rest."""
 
     ir: Any
+    chlo: Any
     stablehlo: Any
     sdy: Any
     dialects: tuple[Any, ...]
@@ -77,7 +79,7 @@ def bindings() -> Bindings:
     mlir, extension, chlo, _, sdy, stablehlo = modules
     registry = mlir.DialectRegistry()
     extension.register_dialects(registry)
-    return Bindings(mlir, stablehlo, sdy, (chlo, sdy, stablehlo), registry)
+    return Bindings(mlir, chlo, stablehlo, sdy, (chlo, sdy, stablehlo), registry)
 
 
 def read_module(source: str | bytes, file: str = "") -> Source:
@@ -90,25 +92,56 @@ def read_module(source: str | bytes, file: str = "") -> Source:
             source = source.decode()
         except UnicodeDecodeError:
             raise ParseError(f"{file or 'the program'} is neither MLIR text nor MLIR bytecode") from None
+    if isinstance(source, bytes):
+        return Source(_read_bytecode(source, file or "the program"), (), name)
     b = bindings()
-    portable = isinstance(source, bytes) and _PORTABLE in source[:64]
     try:
-        if portable:
-            module = b.stablehlo.deserialize_portable_artifact(b.context(), source)
-        else:
-            module = b.ir.Module.parse(source, b.context())
+        module = b.ir.Module.parse(source, b.context())
     except b.ir.MLIRError as error:
         raise _parse_error(error, name) from None
+    return Source(module, tuple(source.splitlines()), name)
+
+
+def _read_bytecode(source: bytes, file: str) -> Any:
+    """The module of bytecode, or of a portable artifact, which tells the version that wrote it."""
+    b = bindings()
+    context = b.context()
+    told: list[str] = []
+
+    def listen(diagnostic: Any) -> bool:
+        told.append(str(diagnostic.message))
+        return True
+
+    written = _PORTABLE.search(source[:64])
+    handler = context.attach_diagnostic_handler(listen)
+    try:
+        if written is None:
+            return b.ir.Module.parse(source, context)
+        return b.stablehlo.deserialize_portable_artifact(context, source)
+    except b.ir.MLIRError as error:
+        told += [str(d.message) for d in error.error_diagnostics]
     except ValueError as error:
-        raise ParseError(f"{file or 'the artifact'} is no portable artifact that this jaxlib reads: {error}") from None
-    return Source(module, tuple(source.splitlines()) if isinstance(source, str) else (), name)
+        told.append(str(error))
+    finally:
+        handler.detach()
+    why = told[0] if told else "it cannot be read"
+    if written is None:
+        raise ParseError(f"{file} is no whole MLIR bytecode: {why}")
+    raise ParseError(
+        f"{file} is no portable artifact that this jaxlib reads: {why}",
+        fix=f"it was written by StableHLO {written[1].decode()}, jaxlib has {b.stablehlo.get_current_version()}",
+    )
 
 
-def _parse_error(error: Any, file: str) -> ParseError:
-    """MLIR's first diagnostic, at its line."""
+def _parse_error(error: Any, file: str) -> ParseError | UsageError:
+    """MLIR's first diagnostic, at its line; jaxlib has no quantized types, so that ops on them seem wrong to it."""
     found = list(error.error_diagnostics)
     if not found:
         return ParseError(str(error))
     where = _LINE.search(str(found[0].location))
     place = Location(file if where[1] == TEXT_FILE else where[1], int(where[2])) if where else None
-    return ParseError(str(found[0].message), loc=place)
+    message = str(found[0].message)
+    quantized = _QUANTIZED.match(message)
+    if quantized:
+        return UsageError(f"cannot import: the op {quantized[1]} is about quantized types", loc=place)
+    return ParseError(message, loc=place)

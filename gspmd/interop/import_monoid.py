@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gspmd.ir.dtypes import DType, is_float
-from gspmd.ir.graph import Region, Value
+from gspmd.ir.graph import Node, Region, Value
 from gspmd.ir.opdef import OpDef
 from gspmd.kernels.monoids import identity
-from gspmd.ops.elementwise import ADD, AND, MAXIMUM, MINIMUM, MULTIPLY, OR, XOR
+from gspmd.ops.elementwise import ADD, AND, CONVERT, MAXIMUM, MINIMUM, MULTIPLY, OR, SUBTRACT, XOR
 
 SET = "set"
+_F32 = 4  # bytes of f32, which has the numbers of all narrower floats
 COMBINE: Mapping[str, OpDef[Any]] = {
     "add": ADD,
     "mul": MULTIPLY,
@@ -28,16 +29,51 @@ _NAMES: Mapping[OpDef[Any], str] = {op: name for name, op in COMBINE.items()}
 
 
 def monoid_of(region: Region, number: int = 0) -> str | None:
-    """The monoid of one result of a region with params (held1 .. heldN, new1 .. newN); `set` if it takes the new."""
+    """The monoid of one result of a region with params (held1 .. heldN, new1 .. newN); `set` if it takes the new.
+
+    A region may compute in a wider float type and round: so do the monoids of narrow floats.
+    """
     count = len(region.results)
     held, new = region.params[number], region.params[count + number]
-    result = region.results[number]
+    result = _as_computed(region, region.results[number])
     if result is new:
         return SET
-    node = next((n for n in region.nodes if result in n.results), None)
-    if node is None or node.op not in _NAMES or set(node.operands) != {held, new}:
+    node = _maker(region, result)
+    if node is None or node.op not in _NAMES or {_as_given(region, x) for x in node.operands} != {held, new}:
         return None
     return _NAMES[node.op]
+
+
+def negated_new(region: Region) -> bool:
+    """Whether a region with params (held, new) takes the new from what is held."""
+    node = _maker(region, region.results[0])
+    return (
+        node is not None and node.op is SUBTRACT and node.operands == tuple(region.params) and len(region.params) == 2
+    )
+
+
+def _maker(region: Region, value: Value) -> Node | None:
+    return next((n for n in region.nodes if value in n.results), None)
+
+
+def _as_computed(region: Region, value: Value) -> Value:
+    """What a value was before it was rounded to a narrower float type."""
+    node = _maker(region, value)
+    return node.operands[0] if node is not None and _widens(node, *node.results, *node.operands) else value
+
+
+def _as_given(region: Region, value: Value) -> Value:
+    """What a value was before it was brought to a wider float type."""
+    node = _maker(region, value)
+    return node.operands[0] if node is not None and _widens(node, *node.operands, *node.results) else value
+
+
+def _widens(node: Node, *narrow_and_wide: Value) -> bool:
+    """Whether a node converts between float types of which the second has the numbers of the first."""
+    if node.op is not CONVERT:
+        return False
+    narrow, wide = (x.type.dtype for x in narrow_and_wide)
+    return is_float(narrow) and is_float(wide) and narrow.itemsize < wide.itemsize and wide.itemsize >= _F32
 
 
 def monoids_of(region: Region) -> tuple[str, ...] | None:

@@ -6,27 +6,43 @@ once with its lines, once the whole module has been read; nothing is dropped in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from numpy.typing import NDArray
 
-from gspmd.interop import import_annotations, import_chlo, import_control, import_custom, import_ops, import_reduce
+from gspmd.interop import (
+    import_annotations,
+    import_chlo,
+    import_collective,
+    import_control,
+    import_custom,
+    import_einsum,
+    import_manual,
+    import_marks,
+    import_ops,
+    import_ragged,
+    import_reduce,
+    import_scan,
+    import_scatter,
+)
+from gspmd.interop.import_functions import Functions
 from gspmd.interop.import_locations import Places, argument_name, value_name
 from gspmd.interop.import_mlir import Source
 from gspmd.interop.import_refusal import why_not
-from gspmd.interop.import_scope import Bound, Poisoned, Scope, leaves, one
+from gspmd.interop.import_scope import Bound, Poisoned, Scope, all_leaves, leaves, nest, one
 from gspmd.interop.import_sharding import Shardings
-from gspmd.interop.import_types import Nested, Unsupported, flat_types, nested_type
+from gspmd.interop.import_types import Unsupported, flat_types, nested_type
 from gspmd.interop.import_visit import SHARDINGS, Handler, Visit
 from gspmd.ir.builder import Builder
-from gspmd.ir.errors import GspmdError, ParseError, UsageError
+from gspmd.ir.errors import GspmdError, UsageError
 from gspmd.ir.graph import Program, Region, Value
 from gspmd.ir.location import Location
 from gspmd.ir.mesh import Mesh
 from gspmd.ir.printer import NO_FILE
 from gspmd.ir.sharding import Sharding
+from gspmd.ir.types import TensorType
 from gspmd.ops.annotate import SHARDING_CONSTRAINT, ShardingConstraintAttrs
 
 _RETURNS = frozenset(("func.return", "stablehlo.return", "sdy.return"))
@@ -45,9 +61,26 @@ _SHOWN = 40  # problems in one message
 @lru_cache(maxsize=1)
 def _handlers() -> Mapping[str, Handler]:
     table: dict[str, Handler] = dict(import_ops.handlers())
-    for part in (import_reduce, import_control, import_annotations, import_custom, import_chlo):
+    for part in (
+        import_reduce,
+        import_scatter,
+        import_einsum,
+        import_ragged,
+        import_scan,
+        import_control,
+        import_annotations,
+        import_manual,
+        import_collective,
+        import_custom,
+        import_chlo,
+    ):
         table |= part.HANDLERS
     return table
+
+
+def accepted() -> frozenset[str]:
+    """The names of all ops that can be imported, but for those that only give a module its structure."""
+    return frozenset(_handlers())
 
 
 class Importer:
@@ -57,34 +90,38 @@ class Importer:
         self.source = source
         self.places = Places(source)
         self.problems: dict[str, GspmdError] = {}
-        self.functions: dict[str, Any] = {}
+        self.functions = Functions(source.module.operation)
         self._handlers = _handlers()
-        self._calls: list[str] = []
         self._seed = 0
+        self._types: dict[Any, tuple[TensorType, ...]] = {}
         operation = source.module.operation
-        for op in source.module.body.operations:
-            if op.operation.name == "func.func":
-                self.functions[op.operation.attributes["sym_name"].value] = op.operation
-            elif op.operation.name != "sdy.mesh":
-                self._problem(
-                    Unsupported(f"{op.operation.name} outside of functions"), self.places.line_of(op.location)
-                )
+        for op in self.functions.others:
+            self._problem(Unsupported(f"{op.name} outside of functions"), self.places.line_of(op.location))
         self._module_attributes(operation)
-        devices = _number(operation, "mhlo.num_partitions")
-        self.shardings = Shardings(source.module, mesh, devices if devices and devices > 1 else None)
+        devices = self.partitions = _number(operation, "mhlo.num_partitions") or 1
+        replicas = _number(operation, "mhlo.num_replicas") or 1
+        self.replicated = replicas > 1
+        if self.replicated:
+            mesh = Mesh({"replica": replicas})
+            if devices > 1:
+                self._problem(Unsupported(f"a program for {replicas} replicas of {devices} partitions each"), None)
+        self.marked = False
+        self.shardings = Shardings(source.module, mesh, devices if devices > 1 else None)
+        if mesh is not None and self.replicated:
+            self.shardings.manual = mesh.whole
 
     # -- the program ----------------------------------------------------------------------------------------------
 
     def program(self, function: str = "") -> Program:
         """The program of a function ("": main, the only public one, or the only one)."""
-        name = self._entry(function)
+        name = self.functions.entry(function)
         op = self.functions[name]
         literals: dict[Value, NDArray[Any]] = {}
         scope = Scope(Builder(), literals)
         results: list[Value] = []
         try:
             arguments = self._arguments(scope, op)
-            self._calls.append(name)
+            self.functions.enter(name)
             returned = self.block(scope, op.regions[0].blocks[0], arguments)
             results = self._returned(scope, op, returned)
         except Poisoned:
@@ -93,24 +130,11 @@ class Importer:
             self._problem(error, self.places.line_of(op.location))
         self._raise()
         region = scope.region([], results)
-        return Program.of(_program_name(self.source.module, name), region, self.shardings.mesh)
-
-    def _entry(self, wanted: str) -> str:
-        if wanted or not self.functions:
-            if wanted in self.functions:
-                return wanted
-            raise ParseError(
-                f"the module has no function {wanted}" if wanted else "the module holds no function",
-                fix=f"it has {', '.join(self.functions)}" if self.functions else "",
-            )
-        if "main" in self.functions:
-            return "main"
-        candidates = [n for n, op in self.functions.items() if not _is_private(op)] or list(self.functions)
-        if len(candidates) > 1:
-            raise UsageError(
-                f"the module has several functions: {', '.join(candidates)}", fix="say which one with function="
-            )
-        return candidates[0]
+        if self.marked:
+            region = import_marks.outlined(region)
+        if self.replicated and self.shardings.mesh is not None:
+            region = import_manual.over_replicas(region, self.shardings.mesh)
+        return Program.of(_program_name(self.source.module, name.rpartition("::")[2]), region, self.shardings.mesh)
 
     def _arguments(self, scope: Scope, op: Any) -> list[Bound | None]:
         """Parameters for the arguments of the entry function, with the shardings that they are annotated with."""
@@ -133,7 +157,7 @@ class Importer:
         shardings = self._declared(held, types, f"argument {number}")
         name = self._argument_name(argument.location) or f"arg{number}"
         values = [scope.builder.param(t.with_sharding(s), name) for t, s in zip(types, shardings, strict=True)]
-        return _nest(type_, iter(values))
+        return nest(type_, iter(values))
 
     def _argument_name(self, location: Any) -> str:
         place = self.places.of(location)
@@ -141,13 +165,20 @@ class Importer:
 
     def _returned(self, scope: Scope, op: Any, returned: Sequence[Bound]) -> list[Value]:
         """The results, annotated where the function says how they come out."""
-        attributes = list(op.attributes["res_attrs"]) if "res_attrs" in op.attributes else [None] * len(returned)
-        results: list[Value] = []
-        for i, (bound, held) in enumerate(zip(returned, attributes, strict=True)):
-            values = list(leaves(bound))
-            shardings = self._declared(held, [v.type for v in values], f"result {i}")
-            results += [_constrained(scope.builder, v, s) for v, s in zip(values, shardings, strict=True)]
-        return results
+        return list(all_leaves(self._as_declared(scope, op, "res_attrs", returned)))
+
+    def _as_declared(self, scope: Scope, op: Any, name: str, values: Sequence[Bound]) -> list[Bound]:
+        """Arguments or results of a function, annotated where it says how they lie."""
+        if name not in op.attributes:
+            return list(values)
+        what = "argument" if name == "arg_attrs" else "result"
+        found: list[Bound] = []
+        for i, (bound, held) in enumerate(zip(values, op.attributes[name], strict=True)):
+            flat = leaves(bound)
+            shardings = self._declared(held, [v.type for v in flat], f"{what} {i}")
+            annotated = iter([_constrained(scope.builder, v, s) for v, s in zip(flat, shardings, strict=True)])
+            found.append(_refilled(bound, annotated))
+        return found
 
     def _declared(self, held: Any, types: Sequence[Any], where: str) -> list[Sharding | None]:
         """The shardings in the attributes of an argument or result."""
@@ -169,10 +200,7 @@ class Importer:
     def block(self, scope: Scope, block: Any, arguments: Sequence[Bound | None] | None = None) -> list[Bound]:
         """Import a block into a scope; returns what it hands out. Without arguments it gets parameters."""
         if arguments is None:
-            arguments = [
-                scope.builder.param(one_type(nested_type(a.type)), self._argument_name(a.location))
-                for a in block.arguments
-            ]
+            arguments = [self._parameter(scope, a) for a in block.arguments]
         for key, value in zip(block.arguments, arguments, strict=True):
             scope.bind(key, value)
         operations: list[Any] = [op.operation for op in block.operations]
@@ -181,6 +209,11 @@ class Importer:
                 return [scope.find(v) for v in op.operands]
             self._op(scope, op, after)
         raise Unsupported("a block without a return")
+
+    def _parameter(self, scope: Scope, argument: Any) -> Bound:
+        """A parameter for the argument of a region's block; several for a tuple."""
+        type_, name = nested_type(argument.type), self._argument_name(argument.location)
+        return nest(type_, iter([scope.builder.param(t, name) for t in flat_types([type_])]))
 
     def _op(self, scope: Scope, op: Any, after: Any) -> None:
         location = op.location
@@ -199,6 +232,8 @@ class Importer:
             rest = v.unread()
             if rest:
                 raise Unsupported(f"{op.name} has attributes that are not known here: {', '.join(rest)}")
+            for key, value in zip(keys, results, strict=True):
+                self._check(op.name, key.type, value)
             if not v.annotated:
                 results = self._op_sharding(v, results)
             for key, value in zip(keys, results, strict=True):
@@ -210,6 +245,16 @@ class Importer:
                 scope.bind(key, None)
         finally:
             scope.builder.loc = outer
+
+    def _check(self, name: str, mlir: Any, value: Bound) -> None:
+        """A result must be of the type that the module says."""
+        type_ = self._types.get(mlir)
+        if type_ is None:
+            type_ = self._types[mlir] = flat_types([nested_type(mlir)])
+        found = tuple([x.type.bare for x in leaves(value)])
+        if found != type_:
+            told, wanted = (", ".join(t.text() for t in ts) for ts in (found, type_))
+            raise Unsupported(f"{name} would give {told}, the module says {wanted}")
 
     def _names(self, op: Any, after: Any, location: Any, path: str, count: int) -> tuple[str, ...]:
         """What to call an op's results. Of several ops in a row that JAX made of one, the last bears the name."""
@@ -245,24 +290,22 @@ class Importer:
 
     def call(self, v: Visit, name: str, arguments: Sequence[Bound]) -> list[Bound]:
         """The results of a function whose body is put here."""
-        op = self.functions.get(name)
-        if op is None or not len(op.regions[0].blocks):
-            raise Unsupported(f"the function {name} is not in the module")
-        if name in self._calls:
-            raise Unsupported(f"the function {name} calls itself")
-        self._calls.append(name)
+        op = self.functions.enter(name)
         try:
-            return self.block(v.scope.called(v.path), op.regions[0].blocks[0], arguments)
+            given = self._as_declared(v.scope, op, "arg_attrs", arguments)
+            returned = self.block(v.scope.called(v.path), op.regions[0].blocks[0], given)
+            return self._as_declared(v.scope, op, "res_attrs", returned)
         finally:
-            self._calls.pop()
+            self.functions.leave()
 
     def function_region(self, v: Visit, name: str) -> Region:
         """A function on scalars as a region."""
-        op = self.functions.get(name)
-        if op is None:
-            raise Unsupported(f"the function {name} is not in the module")
-        scope = v.scope.inside(isolated=True)
-        return scope.region([], [one(r) for r in self.block(scope, op.regions[0].blocks[0])])
+        op = self.functions.enter(name)
+        try:
+            scope = v.scope.inside(isolated=True)
+            return scope.region([], [one(r) for r in self.block(scope, op.regions[0].blocks[0])])
+        finally:
+            self.functions.leave()
 
     def next_seed(self) -> int:
         """A number that no other random op of the program has."""
@@ -280,8 +323,6 @@ class Importer:
         if names:
             message = f"the module has attributes that are not known here: {', '.join(sorted(names))}"
             self._problem(Unsupported(message), None)
-        if (_number(operation, "mhlo.num_replicas") or 1) > 1:
-            self._problem(Unsupported("a program for several replicas: only partitions are known here"), None)
 
     def _problem(self, error: GspmdError, loc: Location | None) -> None:
         place = error.loc or loc
@@ -302,17 +343,6 @@ class Importer:
         raise UsageError(f"cannot import, for {len(lines)} reasons:{listed}", fix="; ".join(fixes))
 
 
-def one_type(type_: Nested) -> Any:
-    """A type that is no tuple."""
-    if isinstance(type_, tuple):
-        raise Unsupported("a tuple as the parameter of a region")
-    return type_
-
-
-def _nest(type_: Nested, values: Any) -> Bound:
-    return tuple(_nest(t, values) for t in type_) if isinstance(type_, tuple) else next(values)
-
-
 def _constrained(
     builder: Builder, x: Value, sharding: Sharding | None, name: str = "", loc: Location | None = None
 ) -> Value:
@@ -323,13 +353,13 @@ def _constrained(
     return value
 
 
+def _refilled(bound: Bound, values: Iterator[Value]) -> Bound:
+    """The next values in the nesting of others."""
+    return tuple(_refilled(b, values) for b in bound) if isinstance(bound, tuple) else next(values)
+
+
 def _number(operation: Any, name: str) -> int | None:
     return int(operation.attributes[name].value) if name in operation.attributes else None
-
-
-def _is_private(function: Any) -> bool:
-    attributes = function.attributes
-    return "sym_visibility" in attributes and attributes["sym_visibility"].value == "private"
 
 
 def _program_name(module: Any, function: str) -> str:

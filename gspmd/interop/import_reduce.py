@@ -1,4 +1,4 @@
-"""Ops whose region combines scalars: reduce, reduce_window, select_and_scatter, scatter, sort, map.
+"""Ops whose region combines scalars: reduce, reduce_window, sort, map.
 
 Where the region is one of the monoids that our ops know, the op says so and the init disappears (or is combined
 afterwards, where it is not the monoid's identity); else the region stays.
@@ -6,52 +6,35 @@ afterwards, where it is not the monoid's identity); else the region stays.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gspmd.interop.import_mlir import bindings
-from gspmd.interop.import_monoid import COMBINE, SET, comparison, is_identity, monoid_of, monoids_of
-from gspmd.interop.import_scope import one
-from gspmd.interop.import_types import Unsupported
+from gspmd.interop.import_monoid import COMBINE, SET, is_identity, monoids_of
+from gspmd.interop.import_region import ScalarRegion, everywhere, promoted, read_region
 from gspmd.interop.import_visit import Handler, Visit
 from gspmd.interop.import_window import read_window
 from gspmd.ir.attrs import Attrs, ResultShape, Window
-from gspmd.ir.dtypes import DType
-from gspmd.ir.graph import Region, Value
-from gspmd.ops.elementwise import COMPARE, CONVERT
-from gspmd.ops.indexing import SCATTER, ScatterAttrs
+from gspmd.ir.graph import Value
+from gspmd.ir.opdef import OpDef
 from gspmd.ops.layout import BROADCAST_IN_DIM
 from gspmd.ops.mapping import MAP
 from gspmd.ops.reduce import CUSTOM, REDUCE, ReduceAttrs
 from gspmd.ops.sorting import SORT, SortAttrs
 from gspmd.ops.window.cumulative import CUMULATIVE_REDUCE, CumulativeReduceAttrs
-from gspmd.ops.window.pooling import REDUCE_WINDOW, SELECT_AND_SCATTER
+from gspmd.ops.window.pooling import REDUCE_WINDOW
 from gspmd.ops.window.reduce_window import ReduceWindowAttrs
-from gspmd.ops.window.select_and_scatter import SelectAndScatterAttrs
 from gspmd.ops.window.sides import is_plain
-
-_SCATTERS = ("set", "add", "mul", "max", "min")
-_BOOL_SCATTERS = {"or": "max", "and": "min"}
-
-
-def scalar_region(v: Visit, number: int) -> Region:
-    """A region of the op, which may use nothing from outside but constants."""
-    scope = v.scope.inside(isolated=True)
-    results = v.importer.block(scope, v.op.regions[number].blocks[0])
-    return scope.region([], [one(r) for r in results])
-
 
 # -- reduce ----------------------------------------------------------------------------------------------------------
 
 
 def _reduce(v: Visit) -> Sequence[Value]:
     operands, dims = v.operands, v.ints("dimensions")
-    arrays, inits = _halves(operands)
-    region = scalar_region(v, 0)
-    arrays = _promoted(v, arrays, [p.type.dtype for p in region.params[: len(arrays)]])
-    monoids = monoids_of(region)
-    if monoids is None or SET in monoids:
-        return v.emit(REDUCE, (*arrays, *inits), ReduceAttrs(dims, CUSTOM), (region,))
+    region = read_region(v, 0)
+    arrays, inits = _halves(v, operands, region)
+    monoids = _monoids(region)
+    if monoids is None:
+        return _by_region(v, arrays, inits, region, REDUCE, ReduceAttrs(dims, CUSTOM))
     found: list[Value] = []
     for x, init, monoid in zip(arrays, inits, monoids, strict=True):
         (y,) = v.emit(REDUCE, (x,), ReduceAttrs(dims, monoid))
@@ -59,15 +42,26 @@ def _reduce(v: Visit) -> Sequence[Value]:
     return found
 
 
-def _halves(operands: tuple[Value, ...]) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
+def _halves(v: Visit, operands: tuple[Value, ...], region: ScalarRegion) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
+    """Arrays and inits, in the dtypes that the region computes in."""
     n = len(operands) // 2
-    return operands[:n], operands[n:]
+    dtypes = [p.type.dtype for p in region.params[:n]]
+    return promoted(v, operands[:n], dtypes), promoted(v, operands[n:], dtypes)
 
 
-def _promoted(v: Visit, arrays: Sequence[Value], dtypes: Sequence[DType]) -> tuple[Value, ...]:
-    """The operands in the dtypes that the region computes in."""
-    pairs = zip(arrays, dtypes, strict=True)
-    return tuple(x if x.type.dtype == d else CONVERT(v.builder, x, dtype=d) for x, d in pairs)
+def _monoids(region: ScalarRegion) -> tuple[str, ...] | None:
+    """The monoids that the region stands for, None if it has to stay."""
+    monoids = None if region.outers else monoids_of(region.closed())
+    return None if monoids is None or SET in monoids else monoids
+
+
+def _by_region(
+    v: Visit, arrays: Sequence[Value], inits: Sequence[Value], region: ScalarRegion, op: OpDef[Any], attrs: Attrs
+) -> Sequence[Value]:
+    """All arrays together, and the scalars that the region reads from outside as more of them."""
+    more = everywhere(v, region.outers, arrays[0].type.shape)
+    found = v.emit(op, (*arrays, *more, *inits, *region.outers), attrs, (region.folded(),))
+    return found[: len(arrays)]
 
 
 def _neutral(v: Visit, monoid: str, init: Value) -> bool:
@@ -88,22 +82,23 @@ _WINDOW_NAMES = {"stride": "window_strides", "base": "base_dilations", "window":
 
 
 def _reduce_window(v: Visit) -> Sequence[Value]:
-    arrays, inits = _halves(v.operands)
     window = read_window(v, v.ints("window_dimensions"), _WINDOW_NAMES)
-    region = scalar_region(v, 0)
-    arrays = _promoted(v, arrays, [p.type.dtype for p in region.params[: len(arrays)]])
-    monoids = monoids_of(region)
-    named = monoids is not None and SET not in monoids
-    if monoids is None or not named or not all(_neutral(v, m, i) for m, i in zip(monoids, inits, strict=True)):
-        return v.emit(REDUCE_WINDOW, (*arrays, *inits), ReduceWindowAttrs(window, CUSTOM), (region,))
+    region = read_region(v, 0)
+    arrays, inits = _halves(v, v.operands, region)
+    monoids = _monoids(region)
+    if monoids is None:
+        return _by_region(v, arrays, inits, region, REDUCE_WINDOW, ReduceWindowAttrs(window, CUSTOM))
+    # The specification wants an identity as the init. Of any other XLA combines one with each window, and none for the
+    # places outside of the operand; so do we.
     found: list[Value] = []
-    for x, monoid in zip(arrays, monoids, strict=True):
+    for x, init, monoid in zip(arrays, inits, monoids, strict=True):
         running = _running(window, x.type.shape)
         if running is None:
-            found += v.emit(REDUCE_WINDOW, (x,), ReduceWindowAttrs(window, monoid))
+            (y,) = v.emit(REDUCE_WINDOW, (x,), ReduceWindowAttrs(window, monoid))
         else:
             dim, reverse = running
-            found += v.emit(CUMULATIVE_REDUCE, (x,), CumulativeReduceAttrs(dim, monoid, reverse))
+            (y,) = v.emit(CUMULATIVE_REDUCE, (x,), CumulativeReduceAttrs(dim, monoid, reverse))
+        found.append(y if _neutral(v, monoid, init) else _after(v, monoid, init, y))
     return found
 
 
@@ -119,69 +114,27 @@ def _running(window: Window, shape: tuple[int, ...]) -> tuple[int, bool] | None:
     return (moving[0], pads == (0, n - 1)) if pads in ((n - 1, 0), (0, n - 1)) else None
 
 
-def _select_and_scatter(v: Visit) -> Sequence[Value]:
-    x, source, init = v.operands
-    rank = x.type.rank
-    sizes = v.ints("window_dimensions", (1,) * rank)
-    window = read_window(v, sizes, {"stride": "window_strides"})
-    select, scatter = scalar_region(v, 0), scalar_region(v, 1)
-    picked, monoid = comparison(select, COMPARE), monoid_of(scatter)
-    if picked is not None and picked[0] in ("GE", "GT", "LE", "LT") and not picked[1] and monoid == "add":
-        if _neutral(v, "add", init):
-            return v.emit(SELECT_AND_SCATTER, (x, source), SelectAndScatterAttrs(window, picked[0], "add"))
-    attrs = SelectAndScatterAttrs(window, CUSTOM, CUSTOM)
-    return v.emit(SELECT_AND_SCATTER, (x, source, init), attrs, (select, scatter))
-
-
-# -- scatter ---------------------------------------------------------------------------------------------------------
-
-
-def _scatter(v: Visit) -> Sequence[Value]:
-    n: Any = bindings().stablehlo.ScatterDimensionNumbers(v.attribute("scatter_dimension_numbers"))
-    operands = v.operands
-    count = len(operands) // 2
-    arrays, indices, updates = operands[:count], operands[count], operands[count + 1 :]
-    region = scalar_region(v, 0)
-    monoids = monoids_of(region)
-    if monoids is None:
-        raise Unsupported("a scatter whose region is neither the update nor add, multiply, maximum or minimum")
-    found: list[Value] = []
-    for x, update, monoid in zip(arrays, updates, monoids, strict=True):
-        named = _BOOL_SCATTERS.get(monoid, monoid) if x.type.dtype.kind == "b" else monoid
-        if named not in _SCATTERS:
-            raise Unsupported(f"a scatter that combines by {monoid}")
-        attrs = ScatterAttrs(
-            tuple(n.update_window_dims),
-            tuple(n.inserted_window_dims),
-            tuple(n.input_batching_dims),
-            tuple(n.scatter_indices_batching_dims),
-            tuple(n.scattered_dims_to_operand_dims),
-            n.index_vector_dim,
-            named,
-        )
-        found += v.emit(SCATTER, (x, indices, update), attrs)
-    return found
-
-
 # -- sort and map ----------------------------------------------------------------------------------------------------
 
 
 def _sort(v: Visit) -> Sequence[Value]:
-    operands = v.operands
-    dimension = v.value("dimension", -1) % operands[0].type.rank
-    return v.emit(SORT, operands, SortAttrs(dimension, v.value("is_stable", False)), (scalar_region(v, 0),))
+    operands, region = v.operands, read_region(v, 0)
+    shape = operands[0].type.shape
+    attrs = SortAttrs(v.value("dimension", -1) % len(shape), v.value("is_stable", False))
+    more = everywhere(v, region.outers, shape)
+    return v.emit(SORT, (*operands, *more), attrs, (region.compared(),))[: len(operands)]
 
 
 def _map(v: Visit) -> Sequence[Value]:
     v.ints("dimensions")  # all of them, in order
-    return v.emit(MAP, v.operands, Attrs(), (scalar_region(v, 0),))
+    operands, region = v.operands, read_region(v, 0)
+    more = everywhere(v, region.outers, v.result.shape)
+    return v.emit(MAP, (*operands, *more), Attrs(), (region.mapped(),))
 
 
-HANDLERS: dict[str, Handler] = {
+HANDLERS: Mapping[str, Handler] = {
     "stablehlo.reduce": _reduce,
     "stablehlo.reduce_window": _reduce_window,
-    "stablehlo.select_and_scatter": _select_and_scatter,
-    "stablehlo.scatter": _scatter,
     "stablehlo.sort": _sort,
     "stablehlo.map": _map,
 }

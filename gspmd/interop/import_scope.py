@@ -2,20 +2,21 @@
 
 MLIR's loops and branches read the values around them; our regions are closed. A scope that looks up a value from
 outside makes a parameter for it and remembers the value as captured, to be passed in; scalar constants are written
-again inside.
+again inside. Tuples are taken apart at once, and a token, which holds nothing, is the empty tuple.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
 
-from gspmd.interop.import_types import Unsupported
+from gspmd.interop.import_types import Nested, Unsupported
 from gspmd.ir.attrs import Dense
 from gspmd.ir.builder import Builder
 from gspmd.ir.graph import Node, Region, Value
+from gspmd.ir.types import TensorType
 from gspmd.ops.literal import CONSTANT
 
 Bound = Value | tuple["Bound", ...]
@@ -28,7 +29,7 @@ class Poisoned(Exception):
 class Scope:
     """One region (or one inlined function) under construction.
 
-    `isolated` regions (those of reductions and sorts) take nothing from outside but constants. `path` is the scope that
+    `isolated` regions (those of reductions and sorts) take nothing from outside but scalars. `path` is the scope that
     value names are put under: that of the calls which led here.
     """
 
@@ -73,8 +74,8 @@ class Scope:
         if literal is not None:
             value = CONSTANT(self.builder, value=Dense(literal))
             self.literals[value] = literal
-        elif self.isolated:
-            raise Unsupported("the region uses a value from outside it that is no constant")
+        elif self.isolated and outer.type.rank:
+            raise Unsupported(f"a region on scalars uses a value from outside it, {outer.type.bare.text()}")
         else:
             value = Value(outer.type.bare, outer.name)
         self.captured[outer] = value
@@ -84,12 +85,18 @@ class Scope:
         """The values from outside that have to be passed in, constants left out."""
         return [outer for outer, inner in self.captured.items() if inner not in self.literals]
 
-    def region(self, outers: list[Value], results: list[Value], carried: bool = False) -> Region:
+    def inner(self, outers: Sequence[Value]) -> list[Value]:
+        """What stands here for values from outside."""
+        return [self.captured.get(o) or Value(o.type.bare, o.name) for o in outers]
+
+    def region(self, outers: Sequence[Value], results: Sequence[Value], carried: bool = False) -> Region:
         """The closed region: its own parameters and one for each of `outers`, which it hands on if `carried`."""
-        passed = [self.captured.get(o) or Value(o.type.bare, o.name) for o in outers]
-        params = (*self.builder.params, *passed)
-        handed = (*results, *passed) if carried else tuple(results)
-        return Region(params, _without_idle_constants(self.builder.nodes, handed), handed)
+        passed = self.inner(outers)
+        return self.closed((*self.builder.params, *passed), (*results, *passed) if carried else results)
+
+    def closed(self, params: Sequence[Value], results: Sequence[Value]) -> Region:
+        """The region of the nodes here, with parameters and results of any order."""
+        return Region(tuple(params), _without_idle_constants(self.builder.nodes, results), tuple(results))
 
 
 def _without_idle_constants(nodes: Sequence[Node], results: Sequence[Value]) -> tuple[Node, ...]:
@@ -108,3 +115,13 @@ def one(bound: Bound) -> Value:
 def leaves(bound: Bound) -> tuple[Value, ...]:
     """All tensors of a value or nested tuple, in order."""
     return tuple(v for x in bound for v in leaves(x)) if isinstance(bound, tuple) else (bound,)
+
+
+def all_leaves(bounds: Iterable[Bound]) -> tuple[Value, ...]:
+    """All tensors of some values or nested tuples, in order."""
+    return tuple(v for x in bounds for v in leaves(x))
+
+
+def nest(type_: Nested, values: Iterator[Value]) -> Bound:
+    """The next tensors as a value or nested tuple of a type."""
+    return next(values) if isinstance(type_, TensorType) else tuple(nest(t, values) for t in type_)

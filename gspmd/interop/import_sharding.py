@@ -1,7 +1,8 @@
 """Shardings of MLIR modules: XLA's strings (`mhlo.sharding`) and Shardy's attributes (`sdy.sharding`).
 
-All annotations of a program must live on one mesh. Shardy names it; XLA's strings only say how devices are listed, so
-their mesh is the common refinement of all of them, with axes a0, a1, ... (or the mesh that the caller gives).
+All annotations of a program live on one mesh, that of the first; those on others are said in its axes. Shardy names
+meshes; XLA's strings only say how devices are listed, so their mesh is the common refinement of all of them, with axes
+a0, a1, ... (or the mesh that the caller gives).
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from gspmd.interop.import_mlir import Bindings, bindings
 from gspmd.interop.import_types import Unsupported
+from gspmd.ir.axes import Axes, difference
+from gspmd.ir.device_groups import on_mesh
 from gspmd.ir.dim_sharding import DimSharding
 from gspmd.ir.errors import GspmdError
 from gspmd.ir.hlo_sharding import mesh_of, split_tuple
@@ -24,22 +28,27 @@ from gspmd.ir.types import TensorType
 _HLO = re.compile(r'mhlo\.sharding\s*=\s*"([^"]*)"')
 _UNSPECIFIED = re.compile(r"unspecified_dims=\[([\d,\s]*)\]")
 _ODD = re.compile(r"\W")
+_UNREDUCED = "unreduced axes of annotations are taken as unused: a value that is annotated is the whole sum"
 _FEW = 4  # elements of constants that are printed when only the rest of the text counts
 
 
 class Shardings:
-    """Reads the annotations of one module; `mesh` is the mesh that they are on, None if there is none yet."""
+    """Reads the annotations of one module; `mesh` is the mesh that they are on, None if there is none yet.
+
+    `manual` are the axes over which the code that is being read is per-device code.
+    """
 
     def __init__(self, module: Any, mesh: Mesh | None, devices: int | None) -> None:
         self.mesh = mesh
+        self.manual: Axes = ()
         self._meshes: dict[str, Mesh | None] = {}
         operations: list[Any] = [op.operation for op in module.body.operations]
         for op in operations:
             if op.name == "sdy.mesh":
                 self._meshes[op.attributes["sym_name"].value] = _mesh(op.attributes["mesh"])
-        named = {m for m in self._meshes.values() if m is not None and m.size > 1}
-        if self.mesh is None and len(named) == 1:
-            self.mesh = next(iter(named))
+        named = [m for m in self._meshes.values() if m is not None and m.size > 1]
+        if self.mesh is None and named:
+            self.mesh = named[0]
         if self.mesh is None:
             found = mesh_of(_hlo_texts(module), devices)
             self.mesh = found if found.axes else None
@@ -54,13 +63,15 @@ class Shardings:
     def _one_hlo(self, text: str, type_: TensorType, opened: Sequence[int]) -> Sharding | None:
         parsed = parse_hlo(text)
         kind = parsed.kind
-        if kind == "manual" or "manual" in parsed.subgroups:
-            raise Unsupported(f"the sharding {text} is manual: regions of per-device code cannot be imported")
+        if kind == "manual":
+            return None  # within per-device code nothing is said of anything
         if kind == "unreduced" or "unreduced" in parsed.subgroups:
-            raise Unsupported(f"the sharding {text} is unreduced: no value of an annotated program is")
+            _warn(_UNREDUCED)
         if self.mesh is None:
             return None  # one device: there is nothing to say
         found = Sharding.from_hlo(text, self.mesh, type_.rank)
+        if found.unreduced:
+            found = replace(found, unreduced=(), monoid=None)
         return with_open(found, opened) if opened else found
 
     def sdy(self, attribute: Any, type_: TensorType) -> Sharding | None:
@@ -71,16 +82,19 @@ class Shardings:
         if mesh is None:
             return None
         if held.unreduced_axes:
-            raise Unsupported(f"the sharding {attribute} is unreduced: no value of an annotated program is")
+            _warn(_UNREDUCED)
         dims: list[DimSharding] = []
         for dim in held.dimension_shardings:
             d = b.sdy.DimensionShardingAttr(dim)
-            if d.priority:
-                _warn("priorities of shardings are not used: propagation weighs all annotations alike")
-            dims.append(DimSharding(tuple(_axis(b, a, mesh) for a in d.axes), not d.is_closed))
+            axes = tuple(_axis(b, a, mesh) for a in d.axes)
+            dims.append(DimSharding(axes, not d.is_closed, priority=d.priority or 0))
         if len(dims) != type_.rank:
             raise Unsupported(f"the sharding {attribute} has {len(dims)} dimensions, the value {type_.rank}")
-        return Sharding(mesh, tuple(dims), replicated=tuple(_axis(b, a, mesh) for a in held.replicated_axes))
+        replicated = tuple(_axis(b, a, mesh) for a in held.replicated_axes)
+        found = Sharding(mesh, tuple(dims), replicated=replicated)
+        if self.mesh is not None:
+            found = on_mesh(found, self.mesh)
+        return replace(found, replicated=difference(found.replicated, self.manual), manual=self.manual)
 
     def sdy_each(self, attribute: Any, types: Sequence[TensorType]) -> list[Sharding | None]:
         """What Shardy says of the results of an op, one by one."""
@@ -102,18 +116,13 @@ class Shardings:
             return None
         if self.mesh is None:
             self.mesh = mesh
-        if mesh != self.mesh:
-            raise Unsupported(
-                f"annotations on two meshes, {self.mesh.text()} and {mesh.text()}",
-                fix="one program is annotated on one mesh",
-            )
-        return self.mesh
+        return mesh
 
 
 def with_open(sharding: Sharding, dims: Sequence[int]) -> Sharding:
     """The same with some dimensions open."""
     return sharding.with_dims(
-        tuple(DimSharding(d.axes, d.open or i in dims, d.chunk) for i, d in enumerate(sharding.dims))
+        tuple(DimSharding(d.axes, d.open or i in dims, d.chunk, d.priority) for i, d in enumerate(sharding.dims))
     )
 
 

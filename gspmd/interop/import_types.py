@@ -19,11 +19,13 @@ _ELEMENTS: dict[str, DType] = {
     **{f"i{n}": DTYPES[f"i{n}"] for n in (2, 4, 8, 16, 32, 64)},
     **{f"ui{n}": DTYPES[f"u{n}"] for n in (2, 4, 8, 16, 32, 64)},
     **{name: DTYPES[name] for name in ("f16", "bf16", "f32", "f64")},
-    "f8E4M3FN": DTYPES["f8e4m3fn"],
-    "f8E5M2": DTYPES["f8e5m2"],
+    **{f"f{name[1:].upper()}": dtype for name, dtype in DTYPES.items() if name.startswith("f8")},
     "complex<f32>": DTYPES["c64"],
     "complex<f64>": DTYPES["c128"],
 }
+
+
+_TOKEN = "!stablehlo.token"
 
 
 class Unsupported(GspmdError):
@@ -31,9 +33,11 @@ class Unsupported(GspmdError):
 
 
 def nested_type(mlir: Any) -> Nested:
-    """A tensor's type, or those of a tuple's elements; raises Unsupported for what no program of ours has."""
+    """A tensor's type, or those of a tuple's elements (none for a token); raises Unsupported for all else."""
     if hasattr(mlir, "num_types"):
         return tuple(nested_type(mlir.get_type(i)) for i in range(mlir.num_types))
+    if str(mlir) == _TOKEN:
+        return ()
     return tensor_type(mlir)
 
 

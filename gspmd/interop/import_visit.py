@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from gspmd.interop.import_scope import Bound, Scope, one
+from gspmd.interop.import_scope import Bound, Scope, all_leaves, nest, one
 from gspmd.interop.import_types import Nested, Unsupported, ints, nested_type, tensor_type, word
 from gspmd.ir.attrs import Attrs
 from gspmd.ir.builder import Builder
@@ -79,6 +79,16 @@ class Visit:
     def results(self) -> tuple[Nested, ...]:
         """The types of the results."""
         return tuple(nested_type(r.type) for r in self.op.results)
+
+    @property
+    def flat(self) -> tuple[Value, ...]:
+        """All tensors of the operands, those of tuples too."""
+        return all_leaves(self.bound)
+
+    def nested(self, values: Sequence[Value]) -> Sequence[Bound]:
+        """Tensors as the results, tuples among them."""
+        found = iter(values)
+        return [nest(t, found) for t in self.results]
 
     def literal(self, value: Value) -> NDArray[Any] | None:
         """The scalar that a value is known to be."""

@@ -110,6 +110,8 @@ def _split(rule: Rule, dim: tuple[int, ...], sharding: Sharding, number: int) ->
     dealt = deal(axes, sizes)
     if dealt.rest:
         return f"is split over {_show(axes, sharding.mesh)}, which does not fit its factors of sizes {list(sizes)}"
+    if not prod(sizes):  # a dimension without elements says nothing of how large the shards of its factors are
+        return tuple((f, axes, -(-n // parts(axes))) for f, axes, n in zip(dim, dealt.pieces, sizes, strict=True))
     # The dimension's chunk must be whole runs of what lies below the innermost factor that is split.
     last = max(i for i, piece in enumerate(dealt.pieces) if piece)
     below = max(prod(sizes[last + 1 :]), 1)

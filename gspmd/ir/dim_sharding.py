@@ -1,7 +1,8 @@
 """The sharding of one dimension: which axes split it, and how large its shards are.
 
 The part of the algebra (paper section 3.1) that looks at a dimension alone; `sharding.py` puts dimensions together. Its
-text is `data+model/5?`: axes major to minor, the size of a shard if it is not the usual one, `?` if more axes may come.
+text is `data+model/5?#1`: axes major to minor, the size of a shard if it is not the usual one, `?` if more axes may
+come, and the round of propagation in which the annotation counts if it is not the first.
 """
 
 from __future__ import annotations
@@ -14,29 +15,31 @@ from gspmd.ir.axes import Axes, canonical, is_prefix, parts
 from gspmd.ir.errors import ShardingError
 from gspmd.ir.mesh import Mesh
 
-_DIM = re.compile(r"([^/?]*)(?:/(\d+))?(\?)?")
+_DIM = re.compile(r"([^/?#]*)(?:/(\d+))?(\?)?(?:#(\d{1,9}))?")
 
 
 @dataclass(frozen=True, slots=True)
 class DimSharding:
     """How one dimension is split: the axes, major to minor; whether more may be added; the size of one shard.
 
-    `chunk` is None when a shard has the usual ceil(n / parts) elements.
+    `chunk` is None when a shard has the usual ceil(n / parts) elements. `priority` belongs to annotations: propagation
+    hears of those with 0 first, and of the others round by round.
     """
 
     axes: Axes = ()
     open: bool = False
     chunk: int | None = None
+    priority: int = 0
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.axes, self.open, self.chunk)))
+        object.__setattr__(self, "_hash", hash((self.axes, self.open, self.chunk, self.priority)))
 
     def __hash__(self) -> int:
         return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return DimSharding, (self.axes, self.open, self.chunk)
+        return DimSharding, (self.axes, self.open, self.chunk, self.priority)
 
     @property
     def parts(self) -> int:
@@ -58,19 +61,22 @@ class DimSharding:
 def dim_text(mesh: Mesh, dim: DimSharding) -> str:
     """One dimension as in a printed type, `data+model?`: empty if closed and not split, "?" if open and not split."""
     chunk = "" if dim.chunk is None else f"/{dim.chunk}"
-    return f"{'+'.join(map(mesh.axis_text, dim.axes))}{chunk}{'?' if dim.open else ''}"
+    late = f"#{dim.priority}" if dim.priority else ""
+    return f"{'+'.join(map(mesh.axis_text, dim.axes))}{chunk}{'?' if dim.open else ''}{late}"
 
 
 def parse_dim(text: str, mesh: Mesh) -> DimSharding:
-    """Read one dimension: "", "_", "?", "data", "data+model?", "data:(1)2/5"; raises ShardingError otherwise."""
+    """Read one dimension: "", "_", "?", "data", "data+model?#1", "data:(1)2/5"; raises ShardingError otherwise."""
     m = _DIM.fullmatch(text.strip())
     if m is None:
         raise ShardingError(
-            f"{text!r} is no dimension sharding", rule="sharding.C1", fix="write axes joined by +, then /chunk, then ?"
+            f"{text!r} is no dimension sharding",
+            rule="sharding.C1",
+            fix="write axes joined by +, then /chunk, then ?, then #priority",
         )
     names = () if m[1] in ("", "_") else m[1].split("+")
     chunk = None if m[2] is None else int(m[2])
-    return DimSharding(tuple(mesh.axis(n.strip()) for n in names), m[3] is not None, chunk)
+    return DimSharding(tuple(mesh.axis(n.strip()) for n in names), m[3] is not None, chunk, int(m[4] or 0))
 
 
 def canonical_dim(d: DimSharding) -> DimSharding:
@@ -79,7 +85,7 @@ def canonical_dim(d: DimSharding) -> DimSharding:
     chunk = d.chunk if axes else None
     if chunk is not None and chunk < 0:
         raise ShardingError(f"a shard cannot have {chunk} elements", rule="sharding.C6")
-    return d if axes == d.axes and chunk == d.chunk else DimSharding(axes, d.open, chunk)
+    return d if axes == d.axes and chunk == d.chunk else DimSharding(axes, d.open, chunk, d.priority)
 
 
 def dim_refines(fine: DimSharding, coarse: DimSharding, n: int) -> bool:

@@ -74,5 +74,9 @@ class ExecutionError(GspmdError):
     """A program could not be run: wrong arguments, wrong number of ranks, no MPI."""
 
 
+class LimitError(ExecutionError):
+    """A compiled program does what it was compiled not to do: forbidden collectives, too many bytes."""
+
+
 class UsageError(GspmdError):
     """The command line or the Python surface was called with something it cannot take."""

@@ -45,6 +45,8 @@ class Axis:
 class Mesh:
     """A logical array of devices with named axes, major to minor: `Mesh({"data": 2, "model": 4})`.
 
+    `Mesh(data=2, model=4)` is the same, for axes that are not called as a parameter is.
+
     `device_order[i]` is the physical id of logical device i; None stands for the identity. The name is for printing
     and takes no part in equality.
     """
@@ -59,12 +61,19 @@ class Mesh:
 
     def __init__(
         self,
-        axes: Mapping[str, int] | Iterable[tuple[str, int]],
+        axes: Mapping[str, int] | Iterable[tuple[str, int]] = (),
         device_order: Iterable[int] | None = None,
         name: str = "mesh",
+        **sizes: int,
     ) -> None:
         """Build and check a mesh; raises ShardingError for bad names, bad sizes, or an order that is no permutation."""
-        pairs = _checked_axes(axes)
+        if type(name) is not str:
+            raise ShardingError(
+                f"the name of a mesh is a text, got {name!r}",
+                rule="mesh.C1",
+                fix='write Mesh({"name": ...}) for an axis',
+            )
+        pairs = _checked_axes(axes, sizes)
         size = prod(s for _, s in pairs)
         order = None if device_order is None else tuple(int(d) for d in device_order)
         if order is not None:
@@ -217,10 +226,12 @@ def parse_mesh(text: str, name: str = "mesh") -> Mesh:
     return Mesh([(n.strip(), int(size)) for n, _, size in pairs], order, name)
 
 
-def _checked_axes(axes: Mapping[str, int] | Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+def _checked_axes(
+    axes: Mapping[str, int] | Iterable[tuple[str, int]], further: Mapping[str, int]
+) -> tuple[tuple[str, int], ...]:
     """The axes as pairs of name and size, if the names are distinct identifiers and the sizes positive."""
     items: Iterable[tuple[str, int]] = cast("Mapping[str, int]", axes).items() if isinstance(axes, Mapping) else axes
-    pairs = tuple((name, int(size)) for name, size in items)
+    pairs = tuple((name, int(size)) for name, size in (*items, *further.items()))
     seen: set[str] = set()
     for name, size in pairs:
         if not _AXIS_NAME.fullmatch(name):

@@ -12,11 +12,12 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
-from gspmd.ir.attrs import Attrs
+from gspmd.ir.attrs import Attrs, Window
 from gspmd.ir.axes import Axes
 from gspmd.ir.builder import Builder
 from gspmd.ir.graph import Node, Region, Value
 from gspmd.ir.location import Location
+from gspmd.ir.manual import Crossing
 from gspmd.ir.memo import memo_by_attrs
 from gspmd.ir.mesh import Mesh
 from gspmd.ir.rule import Rule
@@ -67,6 +68,17 @@ class Machine(Protocol):
     def transport(self) -> Transport: ...
     def run(self, region: Region, arguments: Sequence[Shards]) -> list[Shards]:
         """Run a region on every shard held here, in lockstep."""
+        ...
+
+    def across(self, mesh: Mesh) -> Machine:
+        """A machine that runs regions in lockstep on a mesh that goes on, below its axes, from this one's.
+
+        It holds a shard for every device of the mesh that lies below one whose shard is held here.
+        """
+        ...
+
+    def among(self, places: Sequence[int]) -> Machine:
+        """A machine of some of the shards held here, by their places in lists, for code that only they come to."""
         ...
 
 
@@ -120,6 +132,20 @@ class Gradient(Protocol):
         ...
 
 
+class RowUpdates(Protocol):
+    """Tables of rows, and rows of values that are combined, in their order, each with the table's row of its number."""
+
+    @property
+    def tables(self) -> Sequence[Array]: ...
+    @property
+    def rows(self) -> Array: ...
+    @property
+    def values(self) -> Sequence[Array]: ...
+    def results(self) -> list[Array]:
+        """The op's results, from the tables as they are now."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Traffic:
     """What one execution of a collective costs: its groups' axes, and each device's bytes on the wire (ring model).
@@ -143,11 +169,20 @@ class OpDef(Generic[A]):
     where shards must meet (collectives) or regions run (control flow). fast: an expression template in Numba-Python
     over scalars, "{0} + {1}", or None ("{0}": elements are used as they are; what the rule reduces is combined; an op
     without operands is given the index along its position factor). localize: the local body that the rule cannot say.
-    expand: on local types, the op in terms of others that do what it only says. flow: groups of values that are one
-    value at different places (loop carries, branch results), found by their places alone. vjp: cotangents of the
-    operands (None: no gradient flows). save: for control flow, re-emits the node so that vjp finds what it needs
-    (residuals). traffic: for collectives, from the attributes and the bytes of one device's operand and result. trips:
-    how often the regions run in one execution, None where that is not known.
+    apart: the op as a chain of smaller ones, each of which needs fewer dimensions whole; None if it is one already.
+    expand: on local types, the op in terms of others that do what it only says. inline: on local types, what its region
+    says, as ops on arrays; None where only the region can say it. fold: of an op that combines, by a region from 2N
+    scalars to N, its N last operands and then, in row-major order, the elements of each window of its N first ones: the
+    window; None if there is no region. updates: of an op that combines, by its region if it has one, elements of its N
+    first operands with those of its N last, one after the other: which with which. order: of an op that brings elements
+    along a dimension into a stable order by a region (left0, right0, left1, ...) -> whether left comes first: the
+    dimension; None where only keys need to be compared. flow: groups of values that are one value at different places
+    (loop carries, branch results), found by their places alone. manual, crossings: of an op whose regions are per-
+    device code, the axes in the user's hands, and the values at its border. group: the name of the group of values that
+    its result is sharded with, and whether exactly alike. vjp: cotangents of the operands (None: no gradient flows).
+    save: for control flow, re-emits the node so that vjp finds what it needs (residuals). traffic: for collectives,
+    from the attributes and the bytes of one device's operand and result. trips: how often the regions run in one
+    execution, None where that is not known.
     examples: IR lines, one application each, that cover every attribute off its default and every factor kind.
     """
 
@@ -159,8 +194,16 @@ class OpDef(Generic[A]):
     execute: Callable[[Machine, Node, Sequence[Shards]], Sequence[Shards]] | None = None
     fast: Callable[[Types, A], str | None] | None = None
     localize: Callable[[Localizer, Sequence[Value]], Sequence[Value]] | None = None
+    apart: Callable[[Builder, Node, Sequence[Value]], Sequence[Value] | None] | None = None
     expand: Callable[[Builder, Sequence[Value], A], Sequence[Value]] | None = None
+    inline: Callable[[Builder, Node, Sequence[Value]], Sequence[Value] | None] | None = None
+    fold: Callable[[Types, A], Window | None] | None = None
+    updates: Callable[[A, Sequence[Array]], RowUpdates] | None = None
+    order: Callable[[Node], int | None] | None = None
     flow: Callable[[Node], tuple[tuple[Value, ...], ...]] | None = None
+    manual: Callable[[A], Axes] | None = None
+    crossings: Callable[[Node], tuple[Crossing, ...]] | None = None
+    group: Callable[[A], tuple[str, bool]] | None = None
     vjp: Callable[[Gradient, Node, Sequence[Value | None]], Sequence[Value | None]] | None = None
     save: Callable[[Gradient, Node], tuple[Sequence[Value], Sequence[Value]]] | None = None
     traffic: Callable[[A, int, int], Traffic] | None = None
@@ -206,6 +249,11 @@ class OpDef(Generic[A]):
 def rule_of(op: OpDef[Any], operands: Types, results: Types, attrs: Attrs) -> Rule | None:
     """The factor rule of one application, by bare types; memoised."""
     return None if op.rule is None else op.rule(operands, results, attrs)
+
+
+def sets_sharding(op: OpDef[Any], operands: Types, attrs: Attrs) -> bool:
+    """Whether communication determines the result's sharding: a collective on a global type, not within manual axes."""
+    return Trait.RESHARD in op.traits and any(t.sharding is not None for t in op.infer(operands, attrs, ()))
 
 
 def node_rule(node: Node) -> Rule | None:

@@ -264,7 +264,10 @@ class _Parser:
             self.scan.fail(f"{op.name} cannot take {_show(types)} with these attributes: {error}", start)
 
     def result_types(self, inferred: Types, start: int, op: OpDef[Any], required: bool) -> Types:
-        """The written result types; a sharding may be written where the type rule tells none or leaves it open."""
+        """The written result types; a sharding may be written where the type rule tells none or leaves it open.
+
+        So it may at the border of per-device code, where an annotation stands only until values are laid out.
+        """
         scan = self.scan
         if not required and not scan.peek(":"):
             return inferred
@@ -272,7 +275,8 @@ class _Parser:
         scan.skip()
         at = scan.pos
         written = self.types() if scan.peek("(") else (read_type(scan, self.mesh),)
-        same = len(written) == len(inferred) and all(map(_may_be_written, written, inferred))
+        told = inferred if op.crossings is None else tuple(t.bare for t in inferred)
+        same = len(written) == len(told) and all(map(_may_be_written, written, told))
         if not same:
             scan.fail(f"{op.name} gives {_show(inferred)}, but the text says {_show(written)}", at)
         return written
@@ -300,13 +304,16 @@ def _unquoted(text: str) -> str | None:
 
 
 def _may_be_written(written: TensorType, inferred: TensorType) -> bool:
-    """Whether a text may give this type to a result: an open annotation stands until propagation has refined it."""
+    """Whether a text may give this type to a result: an annotation stands until propagation has heeded it."""
     if written == inferred:
         return True
     if (written.dtype, written.shape) != (inferred.dtype, inferred.shape):
         return False
     said, told = written.sharding, inferred.sharding
-    return told is None or (said is not None and told.is_open and said.refines(told, written.shape))
+    if told is None:
+        return True
+    settled = told.settled()
+    return said is not None and (said == settled or (told.is_open and said.refines(settled, written.shape)))
 
 
 def _show(types: Types) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
+Direction = Literal["forward", "backward", "sideways"]
 FactorKind = Literal["pass", "reduce", "scan", "lookup", "select", "whole"]
 
 
@@ -65,7 +66,8 @@ class Rule:
 
     `linear` lists groups of operand numbers: a group may be unreduced (by a sum) over the same axes all together, the
     operands outside it being reduced, and the result is then unreduced alike. `flops` counts the whole op's scalar
-    operations when it computes more than it streams (0 for data movement and element-wise work).
+    operations when it computes more than it streams (0 for data movement and element-wise work). `silent` lists the
+    directions in which propagation does not pass: "forward" (operands to results), "backward", and "sideways".
     """
 
     factors: tuple[Factor, ...]
@@ -73,6 +75,7 @@ class Rule:
     results: tuple[TensorMap, ...]
     linear: tuple[tuple[int, ...], ...] = ()
     flops: int = 0
+    silent: tuple[Direction, ...] = ()
 
     def __post_init__(self) -> None:
         for tensor in self.tensors:
@@ -115,7 +118,8 @@ class Rule:
         head = f"({', '.join(map(show, self.operands))}) -> ({', '.join(map(show, self.results))})"
         notes = [f"{n}={f.size}{_factor_note(f)}" for n, f in zip(from_names, self.factors, strict=True)]
         linear = " linear " + " ".join("{" + ",".join(map(str, g)) + "}" for g in self.linear) if self.linear else ""
-        return f"{head} {{{', '.join(notes)}}}{linear}"
+        silent = f" silent {' '.join(self.silent)}" if self.silent else ""
+        return f"{head} {{{', '.join(notes)}}}{linear}{silent}"
 
 
 def dim_factors(dim: DimMap) -> tuple[int, ...]:

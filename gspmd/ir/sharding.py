@@ -7,7 +7,7 @@ split over axes with p parts in all has shards of c = ceil(n / p) elements, unle
 Text, which `parse_sharding` reads back:
 
     sharding := "[" dim ", " dim ... "]" tail
-    dim      := ["_" | axis "+" axis ...] ["/" chunk] ["?"]     axes major to minor; "?" = open, may be split further
+    dim      := ["_" | axis "+" axis ...] ["/" chunk] ["?"] ["#" priority]   axes major to minor; "?" = open
     axis     := name | name ":(" pre ")" size                   a whole axis, or a piece of one
     tail     := ["~" monoid "(" axes ")"] ["^(" axes ")"] ["!(" axes ")"]      unreduced, explicitly replicated, manual
 
@@ -17,7 +17,7 @@ for example `[data+model, _?]`, `[data:(1)2/5, _]~add(model)`, `[_, model]^(data
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -79,7 +79,7 @@ class Sharding:
         replicated: str | tuple[str, ...] = (),
         manual: str | tuple[str, ...] = (),
     ) -> Sharding:
-        """Build a sharding from one entry per dimension: None, "data", "data?", "?", ("a", "b?"), "data:(1)2"."""
+        """Build a sharding from one entry per dimension: None, "data", "data?#1", "?", ("a", "b?"), "data:(1)2"."""
         dims = tuple(parse_dim("+".join(e) if isinstance(e, tuple) else e or "", mesh) for e in entries)
         sets = [
             tuple(mesh.axis(a) for a in ((s,) if isinstance(s, str) else s)) for s in (unreduced, replicated, manual)
@@ -135,15 +135,22 @@ class Sharding:
         return self if not self.unreduced else self.with_unreduced((), None)
 
     def closed(self) -> Sharding:
-        """The same, with every dimension closed."""
+        """The same, with every dimension closed, and all of one priority."""
         return self._with_open(False)
+
+    def settled(self) -> Sharding:
+        """The same without what only propagation heeds: openness, priorities, and axes that are to be kept out."""
+        closed = self.closed()
+        if not closed.replicated:
+            return closed
+        return Sharding(self.mesh, closed.dims, self.unreduced, self.monoid, (), self.manual)
 
     def opened(self) -> Sharding:
         """The same, with every dimension open."""
         return self._with_open(True)
 
     def _with_open(self, open: bool) -> Sharding:
-        if all(d.open == open for d in self.dims):
+        if all(d.open == open and not d.priority for d in self.dims):
             return self
         return self.with_dims(tuple(DimSharding(d.axes, open, d.chunk) for d in self.dims))
 
@@ -153,7 +160,7 @@ class Sharding:
         if all(d.chunk is None for d in self.dims):
             return self
         dims = zip(self.dims, shape, strict=True)
-        return self.with_dims(tuple(DimSharding(d.axes, d.open) if d.chunk == -(-n // d.parts) else d for d, n in dims))
+        return self.with_dims(tuple(replace(d, chunk=None) if d.chunk == -(-n // d.parts) else d for d, n in dims))
 
     # -- where the elements are -----------------------------------------------------------------------------------
 
@@ -216,7 +223,7 @@ class Sharding:
         """The sharding as text, `[data+model, _?]~add(x)`; with a shape `[256@data+model, 1024@?]~add(x)`."""
         names = [self.dim_text(i) for i in range(self.rank)]
         if shape is None:
-            items = [n if n not in ("", "?") else "_" + n for n in names]
+            items = [n if n and n[0] not in "?#" else "_" + n for n in names]
         else:
             _local_shape(self, shape)  # checks the rank
             items = [f"{size}@{n}" if n else str(size) for size, n in zip(shape, names, strict=True)]
@@ -326,7 +333,7 @@ def _merge(a: Sharding, b: Sharding, shape: tuple[int, ...]) -> Sharding | None:
             return None
         # Split alike, one may write out the usual size of a shard that the other leaves unwritten.
         chunk = None if p.axes == q.axes and p.chunk != q.chunk else finer.chunk
-        dims.append(DimSharding(finer.axes, p.open and q.open, chunk))
+        dims.append(DimSharding(finer.axes, p.open and q.open, chunk, min(p.priority, q.priority)))
     if a.unreduced and b.unreduced and (a.unreduced, a.monoid) != (b.unreduced, b.monoid):
         return None
     unreduced, monoid = (a.unreduced, a.monoid) if a.unreduced else (b.unreduced, b.monoid)

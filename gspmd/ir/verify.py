@@ -12,8 +12,11 @@ Shardings:
   C8 propagated and later global stages: every value has one, on the program's mesh
   C9 explicit, collectives: the shardings around an op agree with its rule
   C10 explicit, collectives: an op without a rule takes unreduced values only if it communicates or passes them on
-  C11 explicit, collectives: values that are one value at different places (loop carries) have one sharding
+  C11 explicit, collectives: values that are one value at different places (loop carries) have one sharding; a value
+      at the border of per-device code is split as its part inside is, below the manual axes
   C12 from `local` on: none has one
+  C13 before `local` devices exchange data, and have numbers, only along the manual axes of per-device code
+  C14 a sharding's manual axes are those of the per-device code that it stands in
 """
 
 from __future__ import annotations
@@ -22,10 +25,12 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from gspmd.ir.agreement import assignment
+from gspmd.ir.axes import Axes, as_set, contains
 from gspmd.ir.builder import infer_types
 from gspmd.ir.errors import GspmdError, VerifyError
 from gspmd.ir.graph import LOCAL_STAGES, STAGES, Node, Program, Region, Value
-from gspmd.ir.opdef import OpDef, Trait, node_rule
+from gspmd.ir.manual import named_axes
+from gspmd.ir.opdef import OpDef, Trait, node_rule, sets_sharding
 from gspmd.ir.printer import print_node
 from gspmd.ir.sharding import Sharding
 from gspmd.ir.type_text import type_text
@@ -57,19 +62,24 @@ class _Checker:
         self.defined: set[Value] = set()  # everywhere
         self.good: set[tuple[object, ...]] = set()
 
-    def region(self, region: Region, outermost: bool = False) -> None:
-        """Check the nodes of a region in order, inner regions with the node that holds them."""
+    def region(self, region: Region, outermost: bool = False, manual: Axes = ()) -> None:
+        """Check the nodes of a region in order, inner regions with the node that holds them.
+
+        The region is per-device code over the manual axes.
+        """
         here: set[Value] = set()
         self.define(region.params, here, None)
         for value in region.params:
-            self.place(value, None, annotation=outermost)
+            self.place(value, None, manual, annotation=outermost)
         for node in region.nodes:
             for value in node.operands:
                 if value not in here:
                     self.undefined(value, node)
-            self.node(node)
-            for inner in node.regions:
-                self.region(inner)
+            self.node(node, manual)
+            if node.regions:
+                own = () if node.op.manual is None else node.op.manual(node.attrs)
+                for inner in node.regions:
+                    self.region(inner, manual=(*manual, *own))
             self.define(node.results, here, node)
         for value in region.results:
             if value not in here:
@@ -87,12 +97,12 @@ class _Checker:
         use = "returned" if node is None else "used"
         _fail("C2", f"{_named(value)} is {use} here, but {where} before", node, "regions see only their own values")
 
-    def node(self, node: Node) -> None:
+    def node(self, node: Node, manual: Axes) -> None:
         op, attrs = node.op, node.attrs
         operands = tuple([v.type for v in node.operands])
         results = tuple([v.type for v in node.results])
         # Regions make a node its own; everything else is decided by op, attributes and types.
-        key = (op, attrs, operands, results)
+        key = (op, attrs, operands, results, manual)
         if not node.regions and key in self.good:
             return
         if self.ops.get(op.name) is not op:
@@ -102,9 +112,13 @@ class _Checker:
         inferred = _inferred(node, operands)
         self.types(node, results, inferred)
         for value, type_ in zip(node.results, inferred, strict=True):
-            self.place(value, node, annotation=type_.sharding is not None and type_.sharding == value.type.sharding)
+            self.place(
+                value, node, manual, annotation=type_.sharding is not None and type_.sharding == value.type.sharding
+            )
         if self.stage in _AGREEING:
             _check_agreement(node)
+        if self.stage not in LOCAL_STAGES and op.crossings is None and not any(t.sharding for t in inferred):
+            _check_axes(node, manual)
         if not node.regions:
             self.good.add(key)
 
@@ -119,8 +133,8 @@ class _Checker:
                 gives = type_text(wants if fixed else wants.bare)
                 _fail("C5", f"result {i} has type {type_text(has)}, the type rule gives {gives}", node)
 
-    def place(self, value: Value, node: Node | None, annotation: bool) -> None:
-        """C7, C8 and C12: whether a value may, must or must not have a sharding at this stage."""
+    def place(self, value: Value, node: Node | None, manual: Axes, annotation: bool) -> None:
+        """C7, C8, C12 and C14: whether a value may, must or must not have a sharding at this stage."""
         sharding = value.type.sharding
         if self.stage in LOCAL_STAGES:
             if sharding is not None:
@@ -129,6 +143,8 @@ class _Checker:
         if sharding is not None and sharding.mesh != self.program.mesh:
             mesh = "no mesh" if self.program.mesh is None else f"the mesh {self.program.mesh.text()}"
             _fail("C8", f"{_typed(value)} is sharded on {sharding.mesh.text()}, the program has {mesh}", node)
+        if sharding is not None:
+            _check_manual(value, sharding, as_set(manual, sharding.mesh.axis_names), node)
         if self.stage == STAGES[0]:
             if sharding is not None and not annotation:
                 _fail("C7", f"{_typed(value)} has a sharding, but is no annotation", node, "annotate the value instead")
@@ -147,9 +163,28 @@ def _inferred(node: Node, operands: tuple[TensorType, ...]) -> tuple[TensorType,
         _fail("C5", f"the type rule of {node.op.name} fails: {error}", node)
 
 
+def _check_manual(value: Value, sharding: Sharding, manual: Axes, node: Node | None) -> None:
+    if sharding.manual != manual:
+        here = f"per-device code along {sharding.axes_text(manual, ', ')}" if manual else "code on whole arrays"
+        told = f"{_typed(value)} is manual over {sharding.axes_text(sharding.manual, ', ') or 'nothing'}"
+        fix = f"end its sharding in !({sharding.axes_text(manual, ',')})" if manual else "leave !(...) out"
+        _fail("C14", f"{told}, but this is {here}", node, fix)
+
+
+def _check_axes(node: Node, manual: Axes) -> None:
+    odd = next((a for a in named_axes(node.attrs) if not contains(manual, a)), None)
+    if odd is not None:
+        _fail(
+            "C13",
+            f"{node.op.name} works along the mesh axis {odd.name}, which is not manual here",
+            node,
+            "put it into a manual computation (shard_map) over that axis",
+        )
+
+
 def _check_agreement(node: Node) -> None:
     operands = _shardings(node.operands)
-    rule = node_rule(node)
+    rule = None if sets_sharding(node.op, _types(node.operands), node.attrs) else node_rule(node)
     if rule is not None:
         found = assignment(rule, operands, _shardings(node.results))
         if isinstance(found, str):
@@ -160,12 +195,26 @@ def _check_agreement(node: Node) -> None:
         odd = next((v for v in group if v.type.sharding != group[0].type.sharding), None)
         if odd is not None:
             _fail("C11", f"{_typed(group[0])} and {_typed(odd)} are one value, but are sharded differently", node)
+    crossings = () if node.op.crossings is None else node.op.crossings(node)
+    for crossing in crossings:
+        inner, outer = crossing.inner.type, crossing.outer.type
+        parts = (inner.placed, outer.placed)
+        if _axes(*parts) != _axes(*crossing.homes(*parts)) or inner.local.shape != outer.local.shape:
+            _fail("C11", f"{_typed(crossing.outer)} is no whole of its part {_typed(crossing.inner)}", node)
     if node.op.has(Trait.COLLECTIVE) or node.op.has(Trait.RESHARD):
         return
-    passed = {v for group in groups for v in group}
+    passed = {v for group in groups for v in group} | {c.outer for c in crossings}
     for value in node.operands:
         if value.type.sharding is not None and value.type.sharding.unreduced and value not in passed:
             _fail("C10", f"{node.op.name} takes the unreduced value {_typed(value)}", node, "reduce it first")
+
+
+def _axes(*shardings: Sharding) -> list[Axes]:
+    return [d.axes for s in shardings for d in s.dims]
+
+
+def _types(values: tuple[Value, ...]) -> tuple[TensorType, ...]:
+    return tuple([v.type for v in values])
 
 
 def _shardings(values: tuple[Value, ...]) -> tuple[Sharding, ...]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
+import ml_dtypes
 import numpy as np
 
 from gspmd.kernels.finite import (
     Array,
     DType,
+    bit_width,
     is_float,
     is_integer,
     is_narrow,
+    is_packed,
     limits,
     signed_bits,
     unsigned_bits,
@@ -42,6 +45,8 @@ def convert(x: Array, dtype: DType) -> Array:
             return _saturate(widened(x), dtype)
         if is_narrow(x.dtype) and dtype.kind == "c":
             x = widened(x)
+        if is_packed(x.dtype) and is_packed(dtype):  # ml_dtypes knows no way between them
+            x = x.astype(np.int8)
         return x.astype(dtype)
 
 
@@ -74,9 +79,12 @@ def _order(x: Array) -> Array:
 
 def reduce_precision(x: Array, exponent_bits: int, mantissa_bits: int) -> Array:
     """The floats rounded (ties to even) as if stored with fewer bits: overflow gives inf, subnormals become zero."""
+    mantissa, exponent = _layout(x.dtype)
+    if x.dtype.itemsize == 1:  # as XLA does it: in f16, which holds them all and has an infinity
+        with np.errstate(all="ignore"):
+            return reduce_precision(x.astype(np.float16), exponent_bits, mantissa_bits).astype(x.dtype)
     bits = unsigned_bits(np.ascontiguousarray(x)).reshape(x.shape)
     unit: Any = bits.dtype.type
-    mantissa, exponent = _layout(x.dtype)
     magnitude: Array = bits & unit((1 << (mantissa + exponent)) - 1)
     sign = bits ^ magnitude
     drop = mantissa - mantissa_bits
@@ -95,15 +103,29 @@ def reduce_precision(x: Array, exponent_bits: int, mantissa_bits: int) -> Array:
 
 def _layout(dtype: DType) -> tuple[int, int]:
     """The mantissa and exponent bits of a float dtype."""
-    mantissa = {"float64": 52, "float32": 23, "float16": 10, "bfloat16": 7}[dtype.name]
+    mantissa = int(cast("Any", ml_dtypes.finfo)(dtype).nmant)
     return mantissa, 8 * dtype.itemsize - 1 - mantissa
 
 
 def bitcast(x: Array, dtype: DType) -> Array:
     """The bits of an array as another dtype: a narrower one adds a minor dim, a wider one removes it."""
+    packed = is_packed(x.dtype), is_packed(dtype)
+    if any(packed) and not (all(packed) and bit_width(x.dtype) == bit_width(dtype)):
+        return _bitcast_packed(x, dtype)
     if dtype.itemsize == x.dtype.itemsize:
         return np.ascontiguousarray(x).reshape(x.shape).view(dtype)
     if dtype.itemsize < x.dtype.itemsize:
         flat = np.ascontiguousarray(x).reshape(*x.shape, 1)
         return flat.view(dtype)
     return np.ascontiguousarray(x).view(dtype).reshape(x.shape[:-1])
+
+
+def _bitcast_packed(x: Array, dtype: DType) -> Array:
+    """To or from integers of fewer than 8 bits, which lie in the low bits of a byte each; by single bits."""
+    width = bit_width(x.dtype) if is_packed(x.dtype) else 8 * x.dtype.itemsize
+    size = bit_width(dtype) if is_packed(dtype) else 8 * dtype.itemsize
+    data = np.ascontiguousarray(x).reshape(-1).view(np.uint8).reshape(x.size, x.dtype.itemsize)
+    bits = np.unpackbits(data, axis=1, bitorder="little")[:, :width]
+    found = np.packbits(bits.reshape(x.size * width // size, size), axis=1, bitorder="little").reshape(-1)
+    shape = x.shape if width == size else (*x.shape, width // size) if width > size else x.shape[:-1]
+    return (found.astype(dtype) if is_packed(dtype) else found.view(dtype)).reshape(shape)

@@ -14,22 +14,44 @@ from typing import Any
 import numpy as np
 
 from gspmd.kernels import special
-from gspmd.kernels.finite import Array, is_float, is_integer, is_narrow, signed_bits, unsigned_bits
+from gspmd.kernels.finite import (
+    Array,
+    bit_width,
+    compute_dtype,
+    is_float,
+    is_integer,
+    is_packed,
+    limits,
+    signed_bits,
+    unsigned_bits,
+)
 
 Function = Callable[..., Array]
 
 
 def pointwise(function: Callable[..., Any]) -> Function:
-    """A function on arrays that computes narrow floats in f32, keeps them, stays silent and returns an array."""
+    """A function on arrays that computes narrow numbers in wider ones, keeps them, stays silent, returns an array."""
 
     @wraps(function)
     def wrapped(*arrays: Array) -> Array:
         dtype = arrays[0].dtype
+        wide = compute_dtype(dtype)
         with np.errstate(all="ignore"):
-            if not is_narrow(dtype):
+            if wide == dtype:
                 return np.asarray(function(*arrays))
-            out = np.asarray(function(*(x.astype(np.float32) for x in arrays)))
-            return out.astype(dtype) if out.dtype == np.float32 else out
+            out = np.asarray(function(*(x.astype(wide) for x in arrays)))
+            return out.astype(dtype) if out.dtype == wide else out
+
+    return wrapped
+
+
+def bitwise(function: Callable[..., Any]) -> Function:
+    """A function on the bits of integers, of whatever width, that stays silent and returns an array."""
+
+    @wraps(function)
+    def wrapped(*arrays: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return np.asarray(function(*arrays))
 
     return wrapped
 
@@ -49,7 +71,6 @@ exponential_minus_one = pointwise(np.expm1)
 floor = pointwise(np.floor)
 is_finite = pointwise(np.isfinite)
 log = pointwise(np.log)
-log_plus_one = pointwise(np.log1p)
 maximum = pointwise(np.maximum)
 minimum = pointwise(np.minimum)
 multiply = pointwise(np.multiply)
@@ -75,8 +96,24 @@ def rsqrt(x: Array) -> Array:
 
 
 @pointwise
+def log_plus_one(x: Array) -> Array:
+    """The logarithm of 1 + x, exact for small x; NumPy's loses the real part of small complex numbers."""
+    if x.dtype.kind != "c":
+        return np.log1p(x)
+    re, im = np.real(x), np.imag(x)
+    small = np.maximum(np.abs(re), np.abs(im)) < 0.5
+    near = np.where(small, re * (2 + re) + im * im, 0)
+    size = np.where(small, np.log1p(near) / 2, np.real(np.log(1 + x)))
+    return make_complex(size, np.arctan2(im, 1 + re))
+
+
+@pointwise
 def logistic(x: Array) -> Array:
     """The sigmoid 1 / (1 + exp(-x)): where exp overflows, its reciprocal is the right 0."""
+    if x.dtype.kind == "c":
+        left = np.real(x) < 0
+        grown = np.exp(np.where(left, x, -x))  # at most 1 in size
+        return np.asarray(np.where(left, grown, 1) / (1 + grown)).astype(x.dtype)
     out = np.asarray(np.exp(-x))
     out += 1
     return np.reciprocal(out, out=out)
@@ -134,11 +171,31 @@ def remainder(x: Array, y: Array) -> Array:
 @pointwise
 def power(x: Array, y: Array) -> Array:
     """X to the y; of integers it wraps, and a negative exponent gives the integer part of the reciprocal."""
+    if x.dtype == np.complex64:  # errors of the logarithm count as often as the exponent says
+        return np.power(x.astype(np.complex128), y).astype(x.dtype)
     if x.dtype.kind != "i":
         return np.power(x, y)
     out = np.power(x, np.maximum(y, 0))
     unit = np.where(x == -1, np.where(y & 1, -1, 1), x == 1).astype(x.dtype)
     return np.where(y < 0, unit, out)
+
+
+@bitwise
+def mulhi(x: Array, y: Array) -> Array:
+    """The upper half of the product's bits."""
+    least, most = limits(x.dtype)
+    width = (most - least).bit_length()
+    if width < 64:
+        wide = np.int64 if least else np.uint64
+        return np.right_shift(x.astype(wide) * y.astype(wide), wide(width)).astype(x.dtype)
+    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
+    a, b = unsigned_bits(x), unsigned_bits(y)
+    (ah, al), (bh, bl) = ((v >> half, v & mask) for v in (a, b))
+    crossed = ah * bl + (al * bl >> half)  # at most 2^64 - 2^32
+    total = ah * bh + (crossed >> half) + (al * bh + (crossed & mask) >> half)
+    if least:  # a negative factor counts 2^64 too much of the other
+        total = total - np.where(x < 0, b, np.uint64(0)) - np.where(y < 0, a, np.uint64(0))
+    return total.view(x.dtype)
 
 
 @pointwise
@@ -148,7 +205,7 @@ def shift_left(x: Array, y: Array) -> Array:
     return np.where(big, x.dtype.type(0), np.left_shift(x, np.where(big, y.dtype.type(0), y)))
 
 
-@pointwise
+@bitwise
 def shift_right_logical(x: Array, y: Array) -> Array:
     """The bits moved down by y, zeros above."""
     bits, amount = unsigned_bits(x), unsigned_bits(y)
@@ -157,25 +214,33 @@ def shift_right_logical(x: Array, y: Array) -> Array:
     return np.where(big, zero, np.right_shift(bits, np.where(big, zero, amount))).view(x.dtype)
 
 
-@pointwise
+@bitwise
 def shift_right_arithmetic(x: Array, y: Array) -> Array:
     """The bits moved down by y, the top bit repeated above."""
+    if is_packed(x.dtype):
+        top = np.int8(1 << (bit_width(x.dtype) - 1))
+        wide = (signed_bits(x) ^ top) - top  # the sign in all of the upper bits
+        return (
+            np.right_shift(wide, np.minimum(unsigned_bits(y), np.uint8(7)).view(np.int8))
+            .astype(np.int8)
+            .astype(x.dtype)
+        )
     amount = np.minimum(unsigned_bits(y), np.array(8 * x.dtype.itemsize - 1, unsigned_bits(y).dtype))
     return np.asarray(np.right_shift(signed_bits(x), signed_bits(amount))).view(x.dtype)
 
 
-@pointwise
+@bitwise
 def popcnt(x: Array) -> Array:
     """The number of bits that are set."""
     return np.bitwise_count(unsigned_bits(x)).astype(x.dtype)
 
 
-@pointwise
+@bitwise
 def count_leading_zeros(x: Array) -> Array:
     """The number of zero bits above the highest one that is set; the width for 0."""
     bits = unsigned_bits(x)
     if x.dtype.itemsize < 8:  # f64 holds these exactly, so its exponent is the position
-        return (8 * x.dtype.itemsize - np.frexp(bits.astype(np.float64))[1]).astype(x.dtype)
+        return (bit_width(x.dtype) - np.frexp(bits.astype(np.float64))[1]).astype(x.dtype)
     high, low = bits >> np.uint64(32), bits & np.uint64(0xFFFFFFFF)
     top = np.where(high > 0, high, low)
     return (np.where(high > 0, 32, 64) - np.frexp(top.astype(np.float64))[1]).astype(x.dtype)

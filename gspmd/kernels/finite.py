@@ -34,9 +34,25 @@ def is_integer(dtype: DType) -> bool:
 
 
 @lru_cache(maxsize=64)
+def is_packed(dtype: DType) -> bool:
+    """Whether a dtype is an integer of fewer than 8 bits."""
+    return dtype.kind == "V" and is_integer(dtype)
+
+
+@lru_cache(maxsize=64)
 def is_narrow(dtype: DType) -> bool:
     """Whether a dtype is a float of fewer than 32 bits: computed in f32 and rounded."""
     return is_float(dtype) and dtype.itemsize < 4
+
+
+@lru_cache(maxsize=64)
+def compute_dtype(dtype: DType) -> DType:
+    """What to compute in: f32 for narrow floats, 8 bits for integers of fewer, else the dtype itself."""
+    if is_narrow(dtype):
+        return F32
+    if is_packed(dtype):
+        return _SIGNED[1] if limits(dtype)[0] else _UNSIGNED[1]
+    return dtype
 
 
 def widened(x: Array) -> Array:
@@ -59,6 +75,12 @@ def limits(dtype: DType) -> tuple[Any, Any]:
     if np.isinf(top):
         return -np.inf, np.inf
     return _finfo(dtype, "min"), _finfo(dtype, "max")
+
+
+@lru_cache(maxsize=64)
+def bit_width(dtype: DType) -> int:
+    """The number of bits of an integer dtype."""
+    return int(ml_dtypes.iinfo(dtype).bits)
 
 
 @lru_cache(maxsize=64)

@@ -18,7 +18,7 @@ from gspmd.kernels.libraries import scipy_module
 _LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
 
-def _routine(name: str, dtype: Any) -> Any:
+def routine(name: str, dtype: Any) -> Any:
     """A BLAS or LAPACK routine for a dtype: `lapack.?getrf` of f32 is sgetrf."""
     module, _, form = name.partition(".")
     return getattr(scipy_module(f"linalg.{module}"), form.replace("?", _LETTERS[dtype.name]))
@@ -95,7 +95,7 @@ def _solved(a: Array, b: Array) -> Array:
 
 def triangular_solve(a: Array, b: Array, left: bool, lower: bool, unit: bool, transpose: str) -> Array:
     """The x with op(a) x = b, or x op(a) = b: op leaves, transposes or conjugates and transposes the triangle."""
-    trsm = _routine("blas.?trsm", b.dtype)
+    trsm = routine("blas.?trsm", b.dtype)
     mode = {"NO_TRANSPOSE": 0, "TRANSPOSE": 1, "ADJOINT": 2}[transpose]
     conjugated = mode == 2 and b.dtype.kind == "c"
     out = np.empty(b.shape, b.dtype)
@@ -112,7 +112,7 @@ def triangular_solve(a: Array, b: Array, left: bool, lower: bool, unit: bool, tr
 
 def lu(x: Array) -> tuple[Array, Array, Array]:
     """Both factors in one matrix (unit lower triangle, upper triangle); as i32 the pivots and the rows' permutation."""
-    getrf = _routine("lapack.?getrf", x.dtype)
+    getrf = routine("lapack.?getrf", x.dtype)
     m, n = x.shape[-2:]
     k = min(m, n)
     out = np.empty(x.shape, x.dtype)
@@ -140,20 +140,20 @@ def lu_permutation(pivots: Array, size: int) -> Array:
 
 def geqrf(x: Array) -> tuple[Array, Array]:
     """Householder's QR: the upper triangle with the reflectors below it, and their scales."""
-    routine = _routine("lapack.?geqrf", x.dtype)
+    factor = routine("lapack.?geqrf", x.dtype)
     k = min(x.shape[-2:])
     out, taus = np.empty(x.shape, x.dtype), np.zeros((*x.shape[:-2], k), x.dtype)
     for i, matrix in enumerate(_stack(x)):
         if matrix.size:
-            _stack(out)[i], taus.reshape(-1, k)[i] = routine(matrix)[:2]
+            _stack(out)[i], taus.reshape(-1, k)[i] = factor(matrix)[:2]
     return out, taus
 
 
 def householder_product(a: Array, taus: Array) -> Array:
     """The orthonormal columns that reflectors in the form of `geqrf` make, as many as `a` has."""
-    routine = _routine("lapack.?orgqr" if a.dtype.kind == "f" else "lapack.?ungqr", a.dtype)
+    expand = routine("lapack.?orgqr" if a.dtype.kind == "f" else "lapack.?ungqr", a.dtype)
     out, k = np.empty(a.shape, a.dtype), taus.shape[-1]
     for i, matrix in enumerate(_stack(a)):
         if matrix.size:
-            _stack(out)[i] = routine(matrix, taus.reshape(-1, k)[i])[0]
+            _stack(out)[i] = expand(matrix, taus.reshape(-1, k)[i])[0]
     return out

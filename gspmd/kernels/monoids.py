@@ -1,7 +1,7 @@
 """The commutative monoids that reductions, scatters and collectives combine with: add mul max min and or xor.
 
-On bool, add and max mean or, mul and min mean and. Floats of fewer than 32 bits accumulate in f32. The identity of a
-float sum is -0.0: picking one value by a sum with +0.0 would turn -0.0 into 0.0.
+On bool, add and max mean or, mul and min mean and. Floats of fewer than 32 bits accumulate in f32, integers of fewer
+than 8 in 8. The identity of a float sum is -0.0: picking one value by a sum with +0.0 would turn -0.0 into 0.0.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gspmd.kernels.finite import F32, Array, DType, is_float, is_narrow, limits, widened
+from gspmd.kernels.finite import Array, DType, compute_dtype, is_float, limits
 
 MONOIDS = ("add", "mul", "max", "min", "and", "or", "xor")
 _UFUNCS: dict[str, np.ufunc] = {
@@ -56,15 +56,15 @@ def combine(monoid: str) -> Callable[[Array, Array], Array]:
 
     def apply(a: Array, b: Array) -> Array:
         with np.errstate(all="ignore"):
-            return np.asarray(operation(widened(a), widened(b)), a.dtype)
+            return np.asarray(operation(_wide(a), _wide(b)), a.dtype)
 
     return apply
 
 
 def reduce(monoid: str, x: Array, dims: Sequence[int]) -> Array:
     """The combination of an array along some dims, which disappear; the dtype is kept."""
-    dtype = F32 if is_narrow(x.dtype) else x.dtype
-    start: Any = identity(monoid, dtype)[()]
+    dtype = compute_dtype(x.dtype)
+    start: Any = identity(monoid, x.dtype).astype(dtype)[()]
     with np.errstate(all="ignore"):
         out = _UFUNCS[monoid].reduce(x.astype(dtype, copy=False), axis=tuple(dims), dtype=dtype, initial=start)
     return np.asarray(out, x.dtype)
@@ -73,8 +73,12 @@ def reduce(monoid: str, x: Array, dims: Sequence[int]) -> Array:
 def fold(monoid: str, arrays: Sequence[Array]) -> Array:
     """The combination of arrays of one shape in their order, rounded once: what collectives do with contributions."""
     operation = _UFUNCS[monoid]
-    total = widened(arrays[0])
+    total = _wide(arrays[0])
     with np.errstate(all="ignore"):
         for x in arrays[1:]:
-            total = operation(total, widened(x))
+            total = operation(total, _wide(x))
     return np.asarray(total, arrays[0].dtype)
+
+
+def _wide(x: Array) -> Array:
+    return x.astype(compute_dtype(x.dtype), copy=False)

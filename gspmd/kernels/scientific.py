@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -58,8 +58,17 @@ def lgamma(x: Array) -> Array:
 @_in_double
 def digamma(x: Array) -> Array:
     """The logarithmic derivative of the gamma function; NaN at its poles 0, -1, -2 ... and at -inf."""
-    pole = (x <= 0) & (x == np.floor(x))
-    return np.where(pole, np.nan, scipy_module("special").psi(x))
+    return _digamma(x)
+
+
+def _digamma(x: Array) -> Array:
+    psi = scipy_module("special").psi
+    if not (x < 0).any():
+        return np.where(x == 0, np.nan, psi(x))
+    # By reflection where x is negative; what is left of the nearest whole number is exact, also beside a pole.
+    left, rest = x < 0, x - np.rint(x)
+    out = psi(np.where(left, 1 - x, x)) - np.where(left, np.pi / np.tan(np.pi * rest), 0)
+    return np.where((x <= 0) & (rest == 0), np.nan, out)
 
 
 @_in_double
@@ -87,11 +96,11 @@ def _zeta(x: Array, q: Array) -> Array:
 @_in_double
 def polygamma(n: Array, x: Array) -> Array:
     """The derivative of digamma of order n, a whole number of at least 0, else NaN."""
-    special = scipy_module("special")
+    special: Any = scipy_module("special")
     sign = np.where(np.mod(n, 2) == 0, -1.0, 1.0)
-    out = sign * np.exp(special.gammaln(n + 1)) * _zeta(n + 1, x)
-    pole = (x <= 0) & (x == np.floor(x))
-    out = np.where(n == 0, np.where(pole, np.nan, special.psi(x)), out)
+    exact, large = cast("tuple[Array, Array]", (special.gamma(n + 1), special.gammaln(n + 1)))
+    factorial = np.where(n < 170, exact, np.exp(large))
+    out = np.where(n == 0, _digamma(x), sign * factorial * _zeta(n + 1, x))
     return np.where((n >= 0) & (n == np.floor(n)), out, np.nan)
 
 

@@ -16,6 +16,11 @@ from gspmd.kernels.finite import Array, is_float, is_integer, unsigned_bits
 _UNSIGNED: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _INDEX_MASK = np.uint64(0xFFFFFFFF)
 
+# Groups by whose least elements a few candidates are found, for each of the k that are wanted; their sizes.
+_GROUPS = 4
+_SMALLEST_GROUP = 4
+_LARGEST_GROUP = 32
+
 Before = Callable[[list[Array], list[Array]], Array]
 
 
@@ -26,7 +31,9 @@ def order_codes(x: Array, total: bool, descending: bool = False) -> Array:
     last.
     """
     codes = _codes(x, total)
-    return ~codes if descending else codes
+    if descending:
+        return np.invert(codes, out=None if np.may_share_memory(codes, x) else codes)
+    return codes
 
 
 def _codes(x: Array, total: bool) -> Array:
@@ -36,8 +43,12 @@ def _codes(x: Array, total: bool) -> Array:
         if not total:
             x = np.where(np.isnan(x), np.array(np.nan, x.dtype), np.where(x == 0, x.dtype.type(0), x))
         bits = unsigned_bits(np.ascontiguousarray(x)).reshape(x.shape)
-        top = bits.dtype.type(1 << (8 * bits.dtype.itemsize - 1))
-        return np.where(bits & top, ~bits, bits | top)
+        # Of negative numbers all bits are turned over, of the others the sign alone.
+        signed, last = bits.view(f"i{bits.dtype.itemsize}"), 8 * bits.dtype.itemsize - 1
+        turned = (signed >> last).view(bits.dtype)
+        turned |= bits.dtype.type(1 << last)
+        turned ^= bits
+        return turned
     if is_integer(x.dtype) and x.dtype.kind == "V":
         x = x.astype(np.int8)
     bits = x.view(_UNSIGNED[x.dtype.itemsize])
@@ -86,11 +97,33 @@ def top_k(x: Array, k: int) -> tuple[Array, Array]:
     if k == 0 or x.size == 0 or codes.dtype.itemsize > 4:
         order = argsort([codes], codes.ndim - 1)[..., :k]
     else:
-        tagged = _tagged(codes, codes.ndim - 1)
-        if k < x.shape[-1]:
+        tagged = _candidates(codes, k)
+        if k < tagged.shape[-1]:
             tagged = np.partition(tagged, k - 1, axis=-1)[..., :k]
         order = (np.sort(tagged, axis=-1) & _INDEX_MASK).astype(np.int64)
     return np.take_along_axis(x, order, axis=-1), order.astype(np.int32)
+
+
+def _candidates(codes: Array, k: int) -> Array:
+    """Codes above their indices, along the last dimension, with the k least among them.
+
+    Of the least codes of many groups of elements, the k-th is one that at least k elements do not exceed: where k is
+    small, few elements are left to look at.
+    """
+    n = codes.shape[-1]
+    size = min(n // (_GROUPS * k), _LARGEST_GROUP)
+    if size < _SMALLEST_GROUP:
+        return _tagged(codes, codes.ndim - 1)
+    rows = codes.reshape(-1, n)
+    least = rows[:, : n // size * size].reshape(len(rows), size, n // size).min(axis=1)
+    limit = np.partition(least, k - 1, axis=-1)[:, k - 1 : k]
+    flat = np.flatnonzero(rows <= limit)
+    row, place = np.divmod(flat, n)
+    counts = np.bincount(row, minlength=len(rows))
+    found = np.full((len(rows), counts.max()), ~np.uint64(0))
+    column = np.arange(len(flat)) - np.repeat(np.cumsum(counts) - counts, counts)
+    found[row, column] = rows.reshape(-1)[flat].astype(np.uint64) << np.uint64(32) | place.astype(np.uint64)
+    return found.reshape(*codes.shape[:-1], -1)
 
 
 # -- by comparison ---------------------------------------------------------------------------------------------------

@@ -75,7 +75,8 @@ def around(monoid: str, dtype: Any) -> Array:
 def reduce_window(monoid: str, x: Array, sides: Sequence[Side]) -> Array:
     """The combination of each window's elements; padding and holes do not count."""
     wide = widened(x)
-    out = spaced(wide, sides, around(monoid, wide.dtype))
+    fill = around(monoid, x.dtype).astype(wide.dtype)  # the greatest number of x's dtype may be a finite one
+    out = spaced(wide, sides, fill)
     with np.errstate(all="ignore"):
         for d, side in enumerate(sides):
             if side.size > 1 or side.stride > 1:

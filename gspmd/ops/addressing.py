@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gspmd.ir.attrs import Attrs
-from gspmd.ir.dtypes import is_integer
+from gspmd.ir.dtypes import dtype_kind, is_integer
 from gspmd.ir.graph import Region
 from gspmd.ir.opdef import Types
 from gspmd.ir.rule import DimMap, Factor, Rule
 from gspmd.ir.types import TensorType
 from gspmd.kernels.indexing import Addressing
+from gspmd.ops.reduce import CUSTOM
 from gspmd.ops.rules import require, require_dims
 
 Ints = tuple[int, ...]
@@ -37,7 +38,10 @@ class GatherAttrs(Attrs):
 
 @dataclass(frozen=True, slots=True)
 class ScatterAttrs(Attrs):
-    """StableHLO's dimension numbers of a scatter, and how updates combine ("set": the last one wins)."""
+    """StableHLO's dimension numbers of a scatter, and how updates combine.
+
+    "set": the last one wins; "custom": by the region, which then has 2N scalar params, first those of what is there.
+    """
 
     update_window_dims: Ints
     inserted_window_dims: Ints
@@ -48,7 +52,8 @@ class ScatterAttrs(Attrs):
     monoid: str = "set"
 
 
-SCATTER_MONOIDS = ("set", "add", "mul", "max", "min")
+SCATTER_MONOIDS = ("set", "add", "mul", "max", "min", "and", "or", "xor", CUSTOM)
+_BITS = ("and", "or", "xor")
 
 
 def gather_addressing(attrs: GatherAttrs, rank: int) -> Addressing:
@@ -149,9 +154,39 @@ def gather_infer(types: Types, attrs: GatherAttrs, regions: tuple[Region, ...]) 
 
 
 def scatter_infer(types: Types, attrs: ScatterAttrs, regions: tuple[Region, ...]) -> Types:
-    """C1: operand, indices, updates. C2: ranks. C3: sorted dims. C4: updates' dtype, shape. C5-C9 as for gather."""
-    require(len(types) == 3 and not regions, "scatter.C1", f"takes operand, indices, updates; got {len(types)}")
-    x, indices, updates = types
+    """C1: operands, indices, updates. C2: ranks. C3: sorted dims. C4: updates' dtype, shape. C5-C9 as for gather.
+
+    C10: the monoid. C11: it or a region. C12: operands of one shape, updates too. C13, C14: the region's signature.
+    """
+    custom = attrs.monoid == CUSTOM
+    require(custom == bool(regions), "scatter.C11", f"monoid {attrs.monoid} with {len(regions)} regions")
+    count = len(types)
+    ok = count % 2 == 1 and count > 1 if custom else count == 3
+    require(ok, "scatter.C1", f"takes operand, indices, updates; got {len(types)}")
+    n = len(types) // 2
+    operands, indices, new = types[:n], types[n], types[n + 1 :]
+    shapes = types[0].shape, types[n + 1].shape
+    for x, updates in zip(operands, new, strict=True):
+        same = (x.shape, updates.shape) == shapes
+        require(same, "scatter.C12", f"operands {_texts(operands)} and updates {_texts(new)} are not of one shape each")
+        _check_scatter(x, indices, updates, attrs)
+    if custom:
+        _check_region(operands, regions[0])
+    return tuple(x.bare for x in operands)
+
+
+def _texts(types: Types) -> str:
+    return ", ".join(t.bare.text() for t in types)
+
+
+def _check_region(operands: Types, region: Region) -> None:
+    wanted = tuple(t.with_shape(()) for t in operands)
+    params, results = (tuple(v.type.bare for v in vs) for vs in (region.params, region.results))
+    require(params == wanted * 2, "scatter.C13", f"the region takes {_texts(params)}, wanted is {_texts(wanted * 2)}")
+    require(results == wanted, "scatter.C14", f"the region returns {_texts(results)}, wanted is {_texts(wanted)}")
+
+
+def _check_scatter(x: TensorType, indices: TensorType, updates: TensorType, attrs: ScatterAttrs) -> None:
     gone = attrs.inserted_window_dims + attrs.input_batching_dims
     require(
         x.rank == len(attrs.update_window_dims) + len(gone),
@@ -178,7 +213,8 @@ def scatter_infer(types: Types, attrs: ScatterAttrs, regions: tuple[Region, ...]
     )
     ordered = x.dtype.kind != "c" or attrs.monoid not in ("max", "min")
     require(ordered, "scatter.C10", f"{attrs.monoid} needs ordered elements, the operand is {x.bare}")
-    return (x.bare,)
+    bits = attrs.monoid not in _BITS or dtype_kind(x.dtype) in ("bool", "int", "uint")
+    require(bits, "scatter.C10", f"{attrs.monoid} combines bits, the operand is {x.bare}")
 
 
 # -- factor rules ----------------------------------------------------------------------------------------------------
@@ -234,11 +270,12 @@ def gather_rule(operands: Types, results: Types, attrs: GatherAttrs) -> Rule:
 
 def scatter_rule(operands: Types, results: Types, attrs: ScatterAttrs) -> Rule:
     """Batching and covered dims pass; updates are reduced into the operand, whose addressed dims may be split too."""
-    x, indices, updates = operands
+    n = len(operands) // 2
+    x, indices, updates = operands[0], operands[n], operands[n + 1]
     how = scatter_addressing(attrs, x.rank, updates.shape)
     index_dims = batch_dims(indices.rank, attrs.index_vector_dim)
-    # Order decides who wins a "set", and an update without a start index cannot be dropped when it is padding.
-    whole = attrs.monoid == "set" or not how.start_map
+    # Order decides what a "set" or a region leaves, and an update without a start cannot be dropped when it is padding.
+    whole = attrs.monoid in ("set", CUSTOM) or not how.start_map
     factors = [
         Factor(indices.shape[i])
         if i in how.indices_batching
@@ -255,4 +292,4 @@ def scatter_rule(operands: Types, results: Types, attrs: ScatterAttrs) -> Rule:
         update[d] = (batch[i],)
     update_map = tuple(update[d] for d in range(updates.rank))
     linear = ((0, 2),) if attrs.monoid == "add" else ()
-    return Rule(tuple(factors), (x_map, index_map, update_map), (x_map,), linear)
+    return Rule(tuple(factors), ((x_map,) * n + (index_map,) + (update_map,) * n), (x_map,) * n, linear)

@@ -29,9 +29,11 @@ from gspmd.ops.addressing import (
     scatter_addressing,
 )
 from gspmd.ops.elementwise import ADD, AND, CLAMP, COMPARE, SELECT, SUBTRACT
+from gspmd.ops.hold_once import only_first
 from gspmd.ops.layout import BROADCAST_IN_DIM, RESHAPE, TRANSPOSE
 from gspmd.ops.literal import IOTA, full, scalar
 from gspmd.ops.moving import CONCATENATE, SLICE
+from gspmd.ops.reduce import scalar_region
 from gspmd.ops.starts import as_i32
 
 Ints = tuple[int, ...]
@@ -184,43 +186,40 @@ def scatter_localize(ctx: Localizer, operands: Sequence[Value]) -> Sequence[Valu
     Where the updates are split, padded ones get an index outside, and all devices but the first of the group start from
     the monoid's identity.
     """
-    b, (x, indices, updates), attrs = ctx.builder, operands, ctx.node.attrs
+    b, attrs = ctx.builder, ctx.node.attrs
     assert isinstance(attrs, ScatterAttrs)
+    n = len(operands) // 2
+    xs, indices, updates = operands[:n], operands[n], operands[n + 1 :]
+    regions = tuple(map(scalar_region, ctx.node.regions))
     shape = ctx.node.operands[0].type.shape
-    how = scatter_addressing(attrs, len(shape), ctx.node.operands[2].type.shape)
+    how = scatter_addressing(attrs, len(shape), ctx.node.operands[n + 1].type.shape)
     split = _split_dims(ctx, how)
     index_dims = batch_dims(indices.type.rank, attrs.index_vector_dim)
     reduced = [
         (k, f)
-        for k, f in enumerate(_factor(ctx.rule.operands[1][d]) for d in index_dims)
+        for k, f in enumerate(_factor(ctx.rule.operands[n][d]) for d in index_dims)
         if ctx.rule.factors[f].kind == "reduce" and ctx.axes_of(f)
     ]
     if not split and not reduced:
-        return ctx.node.op.emit(b, (x, indices, updates), attrs)
+        return ctx.node.op.emit(b, operands, attrs, regions)
     columns = [
         as_i32(b, c, shape[d]) for d, c in zip(how.start_map, _columns(b, indices, how.index_vector_dim), strict=True)
     ]
     for k, f in reduced:
         columns[0] = ctx.mask(columns[0], k, f, scalar(b, -1, "i32"))
     if reduced:
-        x = _only_first(ctx, x, tuple(a for _, f in reduced for a in ctx.axes_of(f)), attrs.monoid)
-    places = _place(ctx, columns, how, split, False, x.type.shape)
-    window_dims, updates = _expand_updates(b, updates, attrs, how, places.expanded)
+        axes = tuple(a for _, f in reduced for a in ctx.axes_of(f))
+        xs = [only_first(ctx, x, axes, attrs.monoid) for x in xs]
+    places = _place(ctx, columns, how, split, False, xs[0].type.shape)
+    expanded = [_expand_updates(b, u, attrs, how, places.expanded) for u in updates]
     local = replace(
         attrs,
-        update_window_dims=window_dims,
+        update_window_dims=expanded[0][0],
         inserted_window_dims=tuple(sorted(attrs.inserted_window_dims + places.expanded)),
         scatter_indices_batching_dims=_moved_batching(attrs.scatter_indices_batching_dims, attrs.index_vector_dim),
         index_vector_dim=len(places.batch),
     )
-    return ctx.node.op.emit(b, (x, places.indices, updates), local)
-
-
-def _only_first(ctx: Localizer, x: Value, axes: Axes, monoid: str) -> Value:
-    """The value on the first device of each group over the axes, the monoid's identity on the others."""
-    b = ctx.builder
-    nothing = full(b, identity(monoid, x.type.dtype), x.type.dtype, x.type.shape)
-    return SELECT(b, COMPARE(b, ctx.index(axes), scalar(b, 0, "i32"), direction="EQ"), x, nothing)
+    return ctx.node.op.emit(b, (*xs, places.indices, *(u for _, u in expanded)), local, regions)
 
 
 def _expand_updates(

@@ -29,13 +29,13 @@ def _bits(dtype: DType) -> int:
 
 
 def _bitcast_infer(types: Types, attrs: BitcastConvertAttrs, regions: tuple[Region, ...]) -> Types:
-    """C1: complex stays complex. C2: whole bytes if widths differ. C3: widths divide. C4: a minor dim of the ratio."""
+    """C1: complex stays complex. C2: truth values keep their width. C3: widths divide. C4: a minor dim of the ratio."""
     require_count("bitcast_convert", types, 1)
     x, old, new = types[0].bare, _bits(types[0].dtype), _bits(attrs.dtype)
     both = f"{x.text()} as {dtype_name(attrs.dtype)}"
     alike = (dtype_kind(x.dtype) == "complex") == (dtype_kind(attrs.dtype) == "complex")
     require(alike, "bitcast_convert.C1", f"complex numbers only become complex numbers: {both}")
-    require(old == new or min(old, new) >= 8, "bitcast_convert.C2", f"no part of a byte is an element: {both}")
+    require(old == new or min(old, new) > 1, "bitcast_convert.C2", f"truth values are no bits of numbers: {both}")
     require(max(old, new) % min(old, new) == 0, "bitcast_convert.C3", f"neither width is a multiple: {both}")
     if old == new:
         return (TensorType(attrs.dtype, x.shape),)
@@ -72,6 +72,8 @@ BITCAST_CONVERT = OpDef(
         "bitcast_convert(u8[5, 6, 4]) dtype=f32",
         "bitcast_convert(c128[5, 2]) dtype=c64",
         "bitcast_convert(i4[6]) dtype=u4",
+        "bitcast_convert(i16[5, 6]) dtype=u4",
+        "bitcast_convert(i4[5, 6, 8]) dtype=f32",
     ),
     doc="The same bits as another dtype; a narrower one adds a minor dim, low bits first, a wider one removes it.",
 )

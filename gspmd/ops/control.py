@@ -1,8 +1,9 @@
 """while, case and call: regions that run as data says (StableHLO's specification; paper section 3.6).
 
 Regions are closed. A loop carry is one value at five places, a branch's operand and result at two and more: `flow`
-names these groups, and nothing else is known of control flow by any pass. Devices run regions in lockstep, so every
-device must come to the same predicate.
+names these groups, and nothing else is known of control flow by any pass. Devices run regions in lockstep; in the
+user's per-device code they may come to different predicates, and then each goes its own way. Those that exchange data
+must do so together.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import numpy as np
 
 from gspmd.ir.attrs import Attrs
 from gspmd.ir.dtypes import DTYPES
-from gspmd.ir.errors import ExecutionError
 from gspmd.ir.graph import Node, Region, Value
 from gspmd.ir.opdef import Gradient, Machine, OpDef, Shards, Types
 from gspmd.ir.types import TensorType
@@ -44,16 +44,17 @@ def _check_signature(found: Types, wanted: Types, rule: str, what: str, of: str)
     require(found == wanted, rule, f"{what} {_text(found)}, {of} {_text(wanted)}")
 
 
-def _agreed(machine: Machine, node: Node, shards: Shards) -> Any:
-    """The scalar on which all shards held here agree."""
-    first = shards[0]
-    if any(s != first for s in shards[1:]):
-        raise ExecutionError(
-            f"devices disagree on the value that decides the {node.op.name}: {[s.item() for s in shards]}",
-            loc=node.loc,
-            fix="decide by a value that is the same on all devices",
-        )
-    return first.item()
+def _picked(lists: Sequence[Shards], places: Sequence[int]) -> list[Shards]:
+    return [[xs[p] for p in places] for xs in lists]
+
+
+def _put(lists: Sequence[Shards], places: Sequence[int], given: Sequence[Shards]) -> list[Shards]:
+    """The lists with the shards at some places replaced."""
+    out = [list(xs) for xs in lists]
+    for xs, own in zip(out, given, strict=True):
+        for p, x in zip(places, own, strict=True):
+            xs[p] = x
+    return out
 
 
 # -- while -----------------------------------------------------------------------------------------------------------
@@ -80,12 +81,20 @@ def _while_flow(node: Node) -> Groups:
 
 
 def _while_execute(machine: Machine, node: Node, operands: Sequence[Shards]) -> Sequence[Shards]:
+    """While some devices go on and others are done, those that go on do so among themselves."""
     cond, body = node.regions
-    carries = list(operands)
-    if not carries or carries[0]:
-        while _agreed(machine, node, machine.run(cond, carries)[0]):
-            carries = machine.run(body, carries)
-    return carries
+    carries = held = list(operands)
+    own, here = machine, list(range(len(carries[0]) if carries else 1))
+    while True:
+        test = own.run(cond, held)[0]
+        more = [p for p, go in enumerate(test) if go]
+        if len(more) < len(here):
+            carries = _put(carries, here, held)
+            here, held = [here[p] for p in more], _picked(held, more)
+            own = machine.among(here) if here else machine
+        if not here:
+            return carries
+        held = own.run(body, held)
 
 
 WHILE: OpDef[WhileAttrs] = OpDef(
@@ -139,11 +148,17 @@ def _case_flow(node: Node) -> Groups:
 
 
 def _case_execute(machine: Machine, node: Node, operands: Sequence[Shards]) -> Sequence[Shards]:
-    if not operands[0]:
-        return [[] for _ in node.results]
-    index = int(_agreed(machine, node, operands[0]))
+    """Each branch on the devices that picked it, in order."""
     last = len(node.regions) - 1
-    return machine.run(node.regions[index if 0 <= index <= last else last], operands[1:])
+    wanted = [int(i) if 0 <= i <= last else last for i in operands[0]]
+    ways = sorted(set(wanted))
+    if len(ways) == 1:
+        return machine.run(node.regions[ways[0]], operands[1:])
+    out: list[Shards] = [list(operands[0]) for _ in node.results]
+    for way in ways:
+        places = [p for p, w in enumerate(wanted) if w == way]
+        out = _put(out, places, machine.among(places).run(node.regions[way], _picked(operands[1:], places)))
+    return out
 
 
 def _case_vjp(gradient: Gradient, node: Node, cotangents: Sequence[Value | None]) -> Sequence[Value | None]:

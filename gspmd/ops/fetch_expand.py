@@ -62,16 +62,7 @@ class _Fetch:
             return slab
         got: Value | None = None
         for round_ in range(hop.rounds):
-            moved = AFFINE_PERMUTE(
-                self.b,
-                slab,
-                axes=self.r.axes,
-                add=hop.add,
-                mul=hop.mul,
-                div=hop.div,
-                round=round_,
-                count=None if hop.count == parts(self.r.axes) else hop.count,
-            )
+            moved = slab if round_ in hop.own else self._permuted(hop, round_)
             if got is None:
                 got = moved
             else:
@@ -79,6 +70,21 @@ class _Fetch:
                 got = SELECT(self.b, mine.value, moved, got)
         assert got is not None
         return got
+
+    def _permuted(self, hop: Hop, round_: int) -> Value:
+        """What is sent in one round, in its place among the hop's cells."""
+        low, high = hop.spans[round_] if hop.spans else (hop.low, hop.high)
+        moved = AFFINE_PERMUTE(
+            self.b,
+            self._slice(self.x, low, high),
+            axes=self.r.axes,
+            add=hop.add,
+            mul=hop.mul,
+            div=hop.div,
+            round=round_,
+            count=None if hop.count == parts(self.r.axes) else hop.count,
+        )
+        return self._padded(moved, low - hop.low, hop.high - high)
 
     def _place(self, axes: Axes) -> Value:
         return scalar(self.b, 0, "i32") if parts(axes) == 1 else AXIS_INDEX(self.b, axes=axes)

@@ -79,7 +79,8 @@ class Geometry:
 class Hop:
     """Cells [low, high) of a shard, brought from the device floor((mul*i + add) / div), in so many rounds.
 
-    No rounds: the device's own cells. `count`: devices from there on want nothing.
+    No rounds: the device's own cells. `count`: devices from there on want nothing. `own`: rounds in which all that
+    want something want their own cells.
     """
 
     low: int
@@ -89,6 +90,13 @@ class Hop:
     div: int = 1
     rounds: int = 0
     count: int = 0
+    own: tuple[int, ...] = ()
+    spans: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def sent(self) -> tuple[tuple[int, int], ...]:
+        """The cells of each round in which something is sent."""
+        return tuple(span for k, span in enumerate(self.spans) if k not in self.own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +224,8 @@ def _options(r: Reading) -> dict[PlanKind, tuple[int, int]]:
     }
     hops = _affine_hops(r, n)
     if hops:
-        options["affine"] = sum((h.high - h.low) * h.rounds for h in hops), sum(h.rounds for h in hops)
+        sent = [span for h in hops for span in h.sent]
+        options["affine"] = sum(high - low for low, high in sent), len(sent)
     return options
 
 
@@ -285,9 +294,13 @@ def _affine_hops(r: Reading, n: Needs) -> list[Hop]:
         if not active.any():
             return []
         offset = (first + j) * c
-        low = int(np.maximum(n.low - offset, 0)[active].min()) if j == least else 0
-        high = int(np.minimum(n.high - offset, c)[active].max()) if j == most else c
-        hops.append(Hop(low, high, mul, add + j * div, div, int(round_[active].max()) + 1, count))
+        low, high = np.maximum(n.low - offset, 0), np.minimum(n.high - offset, c)
+        ends = int(low[active].min()) if j == least else 0, int(high[active].max()) if j == most else c
+        rounds = range(int(round_[active].max()) + 1)
+        own = tuple(k for k in rounds if np.all((first + j == n.i)[round_ == k]) and k in round_)
+        who = [active & (round_ == k) for k in rounds]
+        spans = tuple((int(low[w].min()), int(high[w].max())) if w.any() else ends for w in who)
+        hops.append(Hop(*ends, mul, add + j * div, div, len(rounds), count, own, spans))
     return hops
 
 

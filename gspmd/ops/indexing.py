@@ -15,11 +15,11 @@ from gspmd.ir.builder import Builder
 from gspmd.ir.dtypes import DTYPES
 from gspmd.ir.errors import TraceError
 from gspmd.ir.graph import Node, Value
-from gspmd.ir.opdef import Array, Gradient, OpDef
+from gspmd.ir.opdef import Array, Gradient, Machine, OpDef, Shards
 from gspmd.ir.types import TensorType
 from gspmd.kernels import indexing as kernels
 from gspmd.kernels.finite import limits
-from gspmd.kernels.indexing import Addressing
+from gspmd.kernels.indexing import Addressing, ScatterRounds, ScatterTables
 from gspmd.ops.addressing import (
     GatherAttrs,
     ScatterAttrs,
@@ -35,7 +35,7 @@ from gspmd.ops.addressing_local import gather_localize, scatter_localize
 from gspmd.ops.elementwise import AND, CLAMP, COMPARE, SELECT
 from gspmd.ops.layout import BROADCAST_IN_DIM, RESHAPE
 from gspmd.ops.literal import CONSTANT, IOTA, full
-from gspmd.ops.reduce import REDUCE
+from gspmd.ops.reduce import CUSTOM, REDUCE
 
 
 def _gather_kernel(attrs: GatherAttrs, x: Array, indices: Array) -> Array:
@@ -45,6 +45,28 @@ def _gather_kernel(attrs: GatherAttrs, x: Array, indices: Array) -> Array:
 def _scatter_kernel(attrs: ScatterAttrs, x: Array, indices: Array, updates: Array) -> Array:
     how = scatter_addressing(attrs, x.ndim, updates.shape)
     return kernels.scatter(x, indices, updates, how, attrs.update_window_dims, attrs.monoid)
+
+
+def _scatter_updates(attrs: ScatterAttrs, arrays: Sequence[Array]) -> ScatterTables:
+    n = len(arrays) // 2
+    how = scatter_addressing(attrs, arrays[0].ndim, arrays[n + 1].shape)
+    return ScatterTables(arrays[:n], arrays[n], arrays[n + 1 :], how, attrs.update_window_dims)
+
+
+def _scatter_execute(machine: Machine, node: Node, arguments: Sequence[Shards]) -> Sequence[Shards]:
+    """By the kernel, or by the region in rounds: as many as the shard with the most updates of one element needs."""
+    attrs = node.attrs
+    assert isinstance(attrs, ScatterAttrs)
+    shards = list(zip(*arguments, strict=True))
+    if attrs.monoid != CUSTOM:
+        return [[_scatter_kernel(attrs, x, indices, updates) for x, indices, updates in shards]]
+    scatters = [ScatterRounds(_scatter_updates(attrs, held)) for held in shards]
+    for number in range(max(map(len, scatters), default=0)):
+        taken = [s.take(number) for s in scatters]
+        combined = machine.run(node.regions[0], [list(column) for column in zip(*taken, strict=True)])
+        for scatter, new in zip(scatters, zip(*combined, strict=True), strict=True):
+            scatter.put(number, new)
+    return [list(column) for column in zip(*(s.results() for s in scatters), strict=True)]
 
 
 # -- gradients -------------------------------------------------------------------------------------------------------
@@ -106,9 +128,8 @@ def _transposed_gather(attrs: GatherAttrs) -> ScatterAttrs:
 
 def _scatter_vjp(gradient: Gradient, node: Node, cotangents: Sequence[Value | None]) -> Sequence[Value | None]:
     """add: the cotangent passes, and windows of it are read back. set: only the winners of each element get theirs."""
-    (ct,) = cotangents
-    if ct is None:
-        return [None, None, None]
+    if all(ct is None for ct in cotangents):
+        return [None] * len(node.operands)
     attrs: Any = node.attrs
     if attrs.monoid not in ("add", "set"):
         raise TraceError(
@@ -116,7 +137,8 @@ def _scatter_vjp(gradient: Gradient, node: Node, cotangents: Sequence[Value | No
             loc=node.loc,
             fix="use a scatter that adds or sets, or stop the gradient before it",
         )
-    b, (x, indices, updates) = gradient.builder, node.operands
+    (ct,), b, (x, indices, updates) = cotangents, gradient.builder, node.operands
+    assert ct is not None
     how = scatter_addressing(attrs, x.type.rank, updates.type.shape)
     keep = _inside(b, indices, how, x.type.shape)
     batch = others(updates.type.rank, attrs.update_window_dims)
@@ -188,6 +210,8 @@ SCATTER: OpDef[ScatterAttrs] = OpDef(
     infer=scatter_infer,
     rule=scatter_rule,
     kernel=_scatter_kernel,
+    execute=_scatter_execute,
+    updates=_scatter_updates,
     localize=scatter_localize,
     vjp=_scatter_vjp,
     examples=(
@@ -196,6 +220,16 @@ SCATTER: OpDef[ScatterAttrs] = OpDef(
         f"scatter(i32[12, 5], i32[7, 1], i32[7, 5]) update_window_dims=[1] {_PUT} index_vector_dim=1 monoid=set",
         f"scatter(f32[6, 8], i64[9, 4], f32[9, 8, 4]) update_window_dims=[1] {_PUT} index_vector_dim=2 monoid=max",
         f"scatter(i32[12], i32[7], i32[7]) update_window_dims=[] {_PUT} index_vector_dim=1 monoid=min",
+        f"scatter(bool[12], i32[7], bool[7]) update_window_dims=[] {_PUT} index_vector_dim=1 monoid=or",
+        f"scatter(u8[12, 5], i32[7], u8[7, 5]) update_window_dims=[1] {_PUT} index_vector_dim=1 monoid=xor",
+        f"scatter(i32[12], i32[7], i32[7]) update_window_dims=[] {_PUT} index_vector_dim=1 monoid=and",
+        # by a region: the smallest, and the number of the update that brought it
+        f"scatter(f32[12, 5], i32[12, 5], i32[7], f32[7, 5], i32[7, 5]) update_window_dims=[1] {_PUT} "
+        "index_vector_dim=1 monoid=custom (%a: f32[], %i: i32[], %b: f32[], %j: i32[]) { "
+        "%less = compare(%b, %a) direction=LT : bool[] "
+        "%v = select(%less, %b, %a) : f32[] "
+        "%k = select(%less, %j, %i) : i32[] "
+        "return %v, %k }",
         # windows of a batched operand, u8 indices
         "scatter(f32[5, 11, 6, 4], u8[2, 5, 7], f32[5, 3, 7, 4]) update_window_dims=[1, 3] inserted_window_dims=[2] "
         "input_batching_dims=[0] scatter_indices_batching_dims=[1] scatter_dims_to_operand_dims=[2, 1] "

@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from gspmd.ir.attrs import Attrs
+from gspmd.ir.attrs import Attrs, ResultShape
+from gspmd.ir.builder import Builder
+from gspmd.ir.errors import TypeRuleError
 from gspmd.ir.graph import Node, Region, Value
-from gspmd.ir.opdef import Gradient, Localizer, Machine, OpDef, Shards, Types
-from gspmd.ir.rule import Rule, elementwise_rule
+from gspmd.ir.opdef import Gradient, Localizer, Machine, OpDef, Shards, Types, rule_of
+from gspmd.ir.rule import Rule, elementwise_rule, identity_map
+from gspmd.ops.layout import BROADCAST_IN_DIM
 from gspmd.ops.reduce import scalar_region
 from gspmd.ops.rules import differentiable, require
 
@@ -40,6 +43,46 @@ def _map_execute(machine: Machine, node: Node, arguments: Sequence[Shards]) -> S
     return [[np.broadcast_to(y, shape) for y, shape in zip(ys, shapes, strict=True)] for ys in found]
 
 
+def _map_inline(builder: Builder, node: Node, operands: Sequence[Value]) -> Sequence[Value] | None:
+    """The region's nodes on whole arrays; what comes from constants alone is spread where it meets an array."""
+    shape = operands[0].type.shape
+    steps = node.regions[0].nodes
+    made: dict[Value, Value] = dict(zip(node.regions[0].params, operands, strict=True))
+    wide = set(made)
+    for step in steps:
+        if not wide.isdisjoint(step.operands):
+            if not _is_pointwise(step, shape):
+                return None
+            wide.update(step.results)
+    for step in steps:
+        given = [made[v] for v in step.operands]
+        if not wide.isdisjoint(step.operands):
+            given = [_spread(builder, v, shape) for v in given]
+        results = step.op.emit(builder, given, step.attrs, tuple(map(scalar_region, step.regions)), step.loc)
+        made.update(zip(step.results, results, strict=True))
+    return [_spread(builder, made[v], shape) for v in node.regions[0].results]
+
+
+def _is_pointwise(step: Node, shape: tuple[int, ...]) -> bool:
+    """Whether the op of a node on scalars does the same at every place of arrays of a shape."""
+    if step.regions or any(v.type.shape for v in (*step.operands, *step.results)):
+        return False
+    given, wanted = ([v.type.with_shape(shape).bare for v in vs] for vs in (step.operands, step.results))
+    try:
+        found = [t.bare for t in step.op.infer(tuple(given), step.attrs, ())]
+    except TypeRuleError:  # an op with dimensions of its own
+        return False
+    rule = rule_of(step.op, tuple(given), tuple(found), step.attrs) if found == wanted else None
+    whole = identity_map(len(shape))
+    return rule is not None and all(t == whole for t in rule.tensors) and all(f.kind == "pass" for f in rule.factors)
+
+
+def _spread(builder: Builder, value: Value, shape: tuple[int, ...]) -> Value:
+    if value.type.shape == shape:
+        return value
+    return BROADCAST_IN_DIM(builder, value, shape=ResultShape(shape), dims=())
+
+
 def _map_localize(ctx: Localizer, operands: Sequence[Value]) -> Sequence[Value]:
     return MAP.emit(ctx.builder, operands, Attrs(), (scalar_region(ctx.node.regions[0]),))
 
@@ -62,6 +105,7 @@ MAP = OpDef(
     rule=_map_rule,
     execute=_map_execute,
     localize=_map_localize,
+    inline=_map_inline,
     vjp=_map_vjp,
     examples=(
         "map(f32[4, 7], f32[4, 7]) (%a: f32[], %b: f32[]) { "

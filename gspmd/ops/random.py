@@ -127,6 +127,14 @@ def _block_infer(types: Types, attrs: RandomBlockAttrs, regions: tuple[Region, .
     return _infer_bits("random_block", types[0], attrs.sizes, attrs.dtype, attrs.algorithm)
 
 
+def _block_rule(types: Types, results: Types, attrs: RandomBlockAttrs) -> Rule:
+    """A block starts where it is told to: no device can draw a part of it."""
+    rank = len(attrs.sizes)
+    factors = tuple(Factor(n, "whole") for n in (*attrs.sizes, types[0].shape[0]))
+    starts = ((),) * rank
+    return Rule(factors, (((rank,),), *starts), (((rank,),), identity_map(rank)))
+
+
 def _block_kernel(attrs: RandomBlockAttrs, state: Array, *starts: Array) -> tuple[Array, Array]:
     places = [int(s) for s in starts]
     return kernels.random_block(attrs.algorithm != "THREE_FRY", attrs.dtype, state, attrs.shape, places, attrs.sizes)
@@ -136,6 +144,7 @@ RANDOM_BLOCK = OpDef(
     "random_block",
     RandomBlockAttrs,
     _block_infer,
+    rule=_block_rule,
     kernel=_block_kernel,
     examples=(
         "random_block(u64[2], i32[], i32[]) shape=[8, 7] sizes=[2, 7] dtype=u32",

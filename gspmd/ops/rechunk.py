@@ -10,8 +10,9 @@ from typing import Any
 
 from gspmd.ir.graph import Value
 from gspmd.ir.opdef import Localizer, OpDef, Trait
-from gspmd.ops.collective import ReshardAttrs, as_it_is, reshard_infer
+from gspmd.ops.collective import as_it_is
 from gspmd.ops.collective_local import chunk
+from gspmd.ops.collective_types import ReshardAttrs, reshard_infer
 from gspmd.ops.fetch import FETCH
 from gspmd.ops.fetch_plan import Reading
 from gspmd.ops.moving import fit

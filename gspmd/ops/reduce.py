@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gspmd.ir.attrs import Attrs, ResultShape
+from gspmd.ir.attrs import Attrs, ResultShape, Window, WindowDim
 from gspmd.ir.errors import TypeRuleError
 from gspmd.ir.graph import Node, Region, Value
 from gspmd.ir.opdef import Array, Gradient, Localizer, Machine, OpDef, Shards, Types
@@ -119,6 +119,13 @@ def _run(machine: Machine, region: Region, arguments: Sequence[Shards], shape: S
     return [[np.broadcast_to(x, shape) for x in xs] for xs in machine.run(region, arguments)]
 
 
+def _reduce_fold(types: Types, attrs: ReduceAttrs) -> Window | None:
+    """The whole of the dims as one window."""
+    if attrs.monoid != CUSTOM:
+        return None
+    return Window(WindowDim(n if d in attrs.dims else 1) for d, n in enumerate(types[0].shape))
+
+
 def _reduce_kernel(attrs: ReduceAttrs, x: Array) -> Array:
     return monoids.reduce(attrs.monoid, x, attrs.dims)
 
@@ -224,6 +231,7 @@ REDUCE = OpDef(
     fast=copied,
     execute=_reduce_execute,
     localize=_reduce_localize,
+    fold=_reduce_fold,
     vjp=_reduce_vjp,
     examples=(
         "reduce(f32[4, 6]) dims=[1]",

@@ -86,6 +86,12 @@ def _sort_execute(machine: Machine, node: Node, arguments: Sequence[Shards]) -> 
     ]
 
 
+def _sort_order(node: Node) -> int | None:
+    """The dimension, if NumPy cannot sort by keys."""
+    assert isinstance(node.attrs, SortAttrs)
+    return node.attrs.dimension if comparator_keys(node.regions[0]) is None else None
+
+
 def _directly(keys: Keys, arguments: Sequence[Shards], dim: int) -> Sequence[Shards] | None:
     """Sorting one operand by itself needs no order, if equal elements are alike in every bit."""
     if len(arguments) > 1 or keys.direct is None:
@@ -174,6 +180,7 @@ SORT = OpDef(
     rule=_sort_rule,
     execute=_sort_execute,
     localize=_sort_localize,
+    order=_sort_order,
     vjp=_sort_vjp,
     examples=(
         "sort(f32[5, 6]) dimension=1 (%a: f32[], %b: f32[]) { %lt = compare(%a, %b) direction=LT : bool[] return %lt }",

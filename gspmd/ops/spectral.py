@@ -19,7 +19,7 @@ from gspmd.ir.types import TensorType
 from gspmd.kernels import spectral as kernels
 from gspmd.ops.elementwise import COMPLEX, IMAG, REAL
 from gspmd.ops.elementwise.expression import Expression
-from gspmd.ops.layout import BROADCAST_IN_DIM
+from gspmd.ops.layout import BROADCAST_IN_DIM, TRANSPOSE
 from gspmd.ops.literal import CONSTANT, scalar
 from gspmd.ops.moving import PAD
 from gspmd.ops.rules import require, require_count, require_kind
@@ -104,12 +104,37 @@ def _irfft_transpose(b: Builder, ct: Value, length: tuple[int, ...]) -> Value:
     return (re * weight).apply(COMPLEX, -(im * weight)).value
 
 
+def _fft_apart(b: Builder, node: Node, operands: Sequence[Value]) -> Sequence[Value] | None:
+    """One dimension after the other, each turned to be the last: any but the one at hand may then be split.
+
+    The inverse goes the other way round, so that what is split in between need not move.
+    """
+    attrs = node.attrs
+    assert isinstance(attrs, FftAttrs)
+    length, (x,), n = attrs.length, operands, len(attrs.length)
+    if n == 1:
+        return None
+    inverse = attrs.kind in ("IFFT", "IRFFT")
+    first = tuple(range(x.type.rank - n))
+    forwards, backwards = (tuple(len(first) + (i + k) % n for i in range(n)) for k in (1, -1))
+    for i in range(n) if inverse else reversed(range(n)):
+        if inverse:
+            x = TRANSPOSE(b, x, permutation=first + forwards)
+        last = i == n - 1
+        kind = attrs.kind if last else "IFFT" if inverse else "FFT"
+        x = FFT(b, x, kind=kind, length=(length[i],), name=node.result.name if inverse and last else "")
+        if not inverse:
+            x = TRANSPOSE(b, x, permutation=first + backwards, name="" if i else node.result.name)
+    return (x,)
+
+
 FFT = OpDef(
     "fft",
     FftAttrs,
     _fft_infer,
     rule=_fft_rule,
     kernel=_fft_kernel,
+    apart=_fft_apart,
     vjp=_fft_vjp,
     examples=(
         "fft(c64[5, 8]) kind=FFT length=[8]",

@@ -1,4 +1,8 @@
-"""Ops that say what is wanted become ops that do it (`OpDef.expand`): halos become exchanges (paper section 4.3)."""
+"""Ops that say what is wanted become ops that do it: halos become exchanges (`OpDef.expand`, paper section 4.3).
+
+An op that applies a region at every place becomes the region's nodes on arrays (`OpDef.inline`), which then fuse with
+their neighbours.
+"""
 
 from __future__ import annotations
 
@@ -15,4 +19,6 @@ def expand(program: Program) -> Program:
 
 
 def _visit(builder: Builder, node: Node, operands: tuple[Value, ...]) -> Sequence[Value] | None:
+    if node.op.inline is not None:
+        return node.op.inline(builder, node, operands)
     return None if node.op.expand is None else node.op.expand(builder, operands, node.attrs)

@@ -1,5 +1,7 @@
 """Groups become fused nodes: their regions are built, and the nodes are put in an order again.
 
+So do nodes, each alone, that fold, update or order very many elements by a region.
+
 A group runs where its last node stood or later, never before its operands are there; otherwise the order of the program
 stays. Every device runs one program, so all of them issue collectives in one order.
 """
@@ -11,14 +13,18 @@ from heapq import heapify, heappop, heappush
 from math import prod
 
 from gspmd.ir.graph import Node, Region, Value
+from gspmd.ops.folding import fold_of, order_steps, update_steps
 from gspmd.ops.fused import FUSED, FusedAttrs
 from gspmd.ops.loop_nest import build_nest
 from gspmd.optimizer.fuse import Group, Grouping
 
 # A kernel costs up to a third of a second to compile once: elements times nodes that make it worth that.
 LEAST_WORK = 1 << 17
-# A single node saves no traffic, only time on several threads: it must be so many times larger.
+# A single node saves no traffic, only time on several threads: it must be so many times larger. So must a fold by a
+# region, whose kernel compiles for a second and saves 8 ns an element.
 _ALONE = 8
+# Without a kernel an element costs so many times more to put into an arbitrary order.
+_ORDERED = 8
 
 
 def scheduled_region(region: Region, least_work: int = LEAST_WORK) -> Region:
@@ -37,7 +43,7 @@ def scheduled_region(region: Region, least_work: int = LEAST_WORK) -> Region:
         group = fused.get(i)
         if group is None:
             if any(v in wanted for v in node.results):
-                units[i] = node
+                units[i] = _alone(node, least_work)
         elif i == group.last and any(v in wanted for j in group.nodes for v in nodes[j].results):
             made = _fused_node(grouping, group, wanted)
             if made is None:  # left as it is
@@ -119,6 +125,27 @@ def _fused_node(grouping: Grouping, group: Group, wanted: set[Value]) -> Node | 
     region = Region(params, tuple(copies), tuple(now[v] for v in results))
     loc = grouping.nodes[group.last].loc
     return Node(FUSED, tuple(inputs), tuple(results), FusedAttrs(split.outer), (region,), loc)
+
+
+def _alone(node: Node, least_work: int) -> Node:
+    """A node with a region that is worth a kernel as a fused node of its own; any other as it is."""
+    if not node.regions or not _is_worth_it(node, least_work):
+        return node
+    params = tuple([Value(v.type, v.name) for v in node.operands])
+    results = tuple([Value(v.type, v.name) for v in node.results])
+    copy = Node(node.op, params, results, node.attrs, node.regions, node.loc)
+    return Node(FUSED, node.operands, node.results, FusedAttrs(), (Region(params, (copy,), results),), node.loc)
+
+
+def _is_worth_it(node: Node, least_work: int) -> bool:
+    """Whether a node folds, updates or orders so many elements by a region that its kernel soon pays."""
+    fold = fold_of(node)
+    if fold is not None:
+        return fold.elements >= _ALONE * least_work
+    elements = node.operands[-1].type.size if node.operands else 0
+    if update_steps(node) is not None:
+        return elements >= least_work
+    return order_steps(node) is not None and elements >= least_work // _ORDERED
 
 
 def _ordered(units: dict[int, Node]) -> Iterator[Node]:

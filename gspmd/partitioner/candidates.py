@@ -122,7 +122,7 @@ def _merge(order: tuple[Assignment, ...]) -> dict[int, Axes]:
 
 
 def _moved(rule: Rule, assignment: dict[int, Axes]) -> dict[int, Axes]:
-    """Axes on factors that are whole or read through an access go to the largest pass factor that has room."""
+    """Axes on factors that are whole or read through an access go to a pass factor with room: unsplit, large."""
     awkward = {d.factor for t in rule.tensors for d in t if isinstance(d, Access)}
     awkward |= {f for f, factor in enumerate(rule.factors) if factor.kind == "whole"}
     out = {f: a for f, a in assignment.items() if f not in awkward}
@@ -135,7 +135,7 @@ def _moved(rule: Rule, assignment: dict[int, Axes]) -> dict[int, Axes]:
         axes = assignment.get(f, ())
         if not axes or any(overlaps(axes, a) for a in out.values()):
             continue
-        for g in shared:
+        for g in sorted(shared, key=lambda g: bool(out.get(g))):
             joined = canonical(out.get(g, ()) + axes)
             if parts(joined) <= rule.factors[g].size:
                 out[g] = joined

@@ -97,7 +97,8 @@ class _Composer:
         for node in self.region.nodes:
             if node not in self.direct or not self._composed(node):
                 operands = tuple(self.now.get(v, v) for v in node.operands)
-                regions = tuple(map(compose_moves, node.regions)) if node.op.flow else node.regions
+                laid_out = node.op.flow is not None or node.op.crossings is not None
+                regions = tuple(map(compose_moves, node.regions)) if laid_out else node.regions
                 self.builder.nodes.append(Node(node.op, operands, node.results, node.attrs, regions, node.loc))
         results = tuple(self.now.get(v, v) for v in self.region.results)
         return Region(self.region.params, alive(self.builder.nodes, results), results)
@@ -186,15 +187,16 @@ class _Composer:
     def _scalar(self, array: Any, like: Value) -> Value:
         attrs = ConstantAttrs(Dense(array))
         types = CONSTANT.infer((), attrs, ())
-        whole = Sharding.replicate(like.type.placed.mesh, 0)
-        return self.builder.append(CONSTANT, (), attrs, [t.with_sharding(whole) for t in types])[0]
+        whole = Sharding(like.type.placed.mesh, (), manual=like.type.placed.manual)
+        types = [t.with_sharding(whole) for t in types]
+        return self.builder.append(CONSTANT, (), attrs, types, loc=self.builder.loc)[0]
 
     def _emit(self, op: OpDef[Any], operands: tuple[Value, ...], attrs: Attrs, like: Value, name: str) -> Value:
         """Append an op whose result is laid out as a value of its shape is."""
         held = tuple(self.now.get(v, v) for v in operands)
         types = op.infer(tuple(v.type for v in held), attrs, ())
         laid_out = [t.bare.with_sharding(like.type.placed) for t in types]
-        return self.builder.append(op, held, attrs, laid_out, name=name)[0]
+        return self.builder.append(op, held, attrs, laid_out, loc=self.builder.loc, name=name)[0]
 
 
 def _direct_form(node: Node) -> _Form | None:

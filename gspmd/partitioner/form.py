@@ -10,7 +10,7 @@ from gspmd.ir.attrs import Attrs, Groups, ResultShape
 from gspmd.ir.axes import Axes, parts
 from gspmd.ir.errors import TypeRuleError
 from gspmd.ir.memo import memo_by_attrs
-from gspmd.ir.opdef import OpDef, Types, rule_of
+from gspmd.ir.opdef import OpDef, Types, rule_of, sets_sharding
 from gspmd.ir.rule import Access, Rule
 from gspmd.ir.types import TensorType
 from gspmd.partitioner.padding import combines
@@ -54,7 +54,7 @@ _NO_RULE = Rule((), (), ())
 def local_form(op: OpDef[Any], operands: Types, results: Types, attrs: Attrs) -> LocalForm | None:
     """How an op with a rule is localised; None for an op that has neither a rule nor a body of its own."""
     rule = rule_of(op, tuple(t.bare for t in operands), tuple(t.bare for t in results), attrs)
-    if rule is None:
+    if rule is None or sets_sharding(op, operands, attrs):
         # Collectives have no factors, but a local body.
         local = tuple(t.local for t in results)
         return None if op.localize is None else LocalForm(_NO_RULE, {}, {}, attrs, local, ())

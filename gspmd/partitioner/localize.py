@@ -15,6 +15,7 @@ from gspmd.ir.builder import Builder
 from gspmd.ir.errors import GspmdError, PartitionError
 from gspmd.ir.graph import Node, Program, Region, Value
 from gspmd.ir.opdef import Trait, Types
+from gspmd.ops.reduce import scalar_region
 from gspmd.partitioner import padding
 from gspmd.partitioner.collectives import is_reshard
 from gspmd.partitioner.context import Devices, LocalContext
@@ -43,8 +44,12 @@ class _Region:
 
     def run(self, region: Region) -> Region:
         """The region of one device."""
-        for value in region.params:
-            self.now[value] = self.builder.param(value.type.local, value.name)
+        params = [self.builder.param(v.type.local, v.name) for v in region.params]
+        return self.builder.region(self._inline(region, params))
+
+    def _inline(self, region: Region, arguments: Sequence[Value]) -> list[Value]:
+        """A region's nodes in place, on its arguments: per-device code is what all code is from now on."""
+        self.now.update(zip(region.params, arguments, strict=True))
         for node in region.nodes:
             self.builder.loc = node.loc
             try:
@@ -52,12 +57,14 @@ class _Region:
             except GspmdError as error:
                 raise error.at(node.loc) from None
             self.now.update(zip(node.results, made, strict=True))
-        return self.builder.region([self.now[v] for v in region.results])
+        return [self.now[v] for v in region.results]
 
     def _node(self, node: Node) -> Sequence[Value]:
         operands = tuple(self.now[v] for v in node.operands)
         if is_reshard(node):
             raise PartitionError("a reshard must become collectives before the program becomes local")
+        if node.op.crossings is not None:
+            return [held for region in node.regions for held in self._inline(region, operands)]
         if node.op.flow is not None:
             return self._append(node, operands, tuple(_Region().run(r) for r in node.regions))
         form = local_form(node.op, _types(node.operands), _types(node.results), node.attrs)
@@ -84,7 +91,8 @@ class _Region:
             return self._checked(node, window_body(context, operands))
         if form.same or node.regions:
             results = tuple(Value(t, v.name) for t, v in zip(form.results, node.results, strict=True))
-            self.builder.nodes.append(Node(node.op, operands, results, form.attrs, node.regions, node.loc))
+            regions = tuple(map(scalar_region, node.regions))
+            self.builder.nodes.append(Node(node.op, operands, results, form.attrs, regions, node.loc))
             return results
         if node.op.has(Trait.MOVES):
             return self._checked(node, (move(context, operands),))

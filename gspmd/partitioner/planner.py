@@ -7,18 +7,19 @@ needs other chunks than the ones that it finds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 from typing import Any
 
 from gspmd.ir.attrs import Attrs
-from gspmd.ir.axes import Axes, atoms, canonical, difference, parts, without_prefix
+from gspmd.ir.axes import Axes, atoms, canonical, contains, difference, intersection, parts, without_prefix
 from gspmd.ir.errors import PartitionError
 from gspmd.ir.opdef import OpDef
 from gspmd.ir.sharding import DimSharding, Sharding
 from gspmd.ir.types import TensorType
 from gspmd.ops import collective as ops
+from gspmd.ops.hold_once import HOLD_ONCE
 from gspmd.ops.rechunk import RECHUNK
 from gspmd.partitioner.search import LATENCY_BYTES, Move, MoveKind, Problem, State, search
 
@@ -49,12 +50,17 @@ _NOTHING = Plan((), 0.0, 0.0)
 def plan(shape: tuple[int, ...], itemsize: int, source: Sharding, target: Sharding) -> Plan:
     """The cheapest chain found from `source` to `target`.
 
-    Raises PartitionError if the target is unreduced where the source is not, or differs in mesh or manual axes.
+    What is to be unreduced where the source is not becomes so last, at no cost. Raises PartitionError if the target
+    differs in mesh, manual axes or monoid.
     """
-    source, target = source.normal(shape).closed(), target.normal(shape).closed()
+    # What only propagation heeds, openness and axes to be kept free, is of no account.
+    source, target = (replace(s.normal(shape).closed(), replicated=()) for s in (source, target))
     if source == target:
         return _NOTHING
     _check_possible(source, target)
+    added = difference(target.unreduced, source.unreduced)
+    if added:
+        return _parted(shape, itemsize, source, target, added)
     problems = [Problem.of(shape, itemsize, source, target)]
     if problems[0].trades:
         problems.append(Problem.of(shape, itemsize, source, target, finer=True))
@@ -75,7 +81,7 @@ def _solved(problem: Problem, shape: tuple[int, ...], source: Sharding, target: 
     if moves is None:
         return None
     trail = _Trail(shape, problem.itemsize, source, target, problem)
-    for move, state in moves:
+    for move, state in _slices_joined(moves):
         trail.follow(move, state)
     trail.finish()
     wire = sum(s.wire_bytes for s in trail.steps)
@@ -83,13 +89,34 @@ def _solved(problem: Problem, shape: tuple[int, ...], source: Sharding, target: 
     return Plan(tuple(trail.steps), wire, cost)
 
 
+def _slices_joined(moves: list[tuple[Move, State]]) -> list[tuple[Move, State]]:
+    """Slices of one dimension in a row as one, so that no chunk between has to divide."""
+    out: list[tuple[Move, State]] = []
+    for move, state in moves:
+        if out and move.kind is out[-1][0].kind is MoveKind.SLICE and move.dim == out[-1][0].dim:
+            move = replace(move, axes=canonical(out.pop()[0].axes + move.axes))
+        out.append((move, state))
+    return out
+
+
+def _parted(shape: tuple[int, ...], itemsize: int, source: Sharding, target: Sharding, added: Axes) -> Plan:
+    """The plan for a target that is unreduced over more axes than the source; what is split over them stays so."""
+    before = target.with_unreduced(difference(target.unreduced, added), target.monoid)
+    pairs = zip(source.dims, target.dims, strict=True)
+    dims = tuple(s if not t.axes and all(contains(added, a) for a in s.axes) else t for s, t in pairs)
+    first = plan(shape, itemsize, source, before.with_dims(dims))
+    step = PlanStep(HOLD_ONCE, ops.AllReduceAttrs(added, str(target.monoid)), target, 0.0)
+    return Plan((*first.steps, step), first.wire_bytes, first.cost + 1.0)
+
+
 def _check_possible(source: Sharding, target: Sharding) -> None:
     if source.mesh != target.mesh:
         raise PartitionError(f"cannot reshard between meshes {source.mesh.text()} and {target.mesh.text()}")
     if source.manual != target.manual:
         raise PartitionError(f"cannot reshard between manual axes: {source.text()} to {target.text()}")
-    if difference(target.unreduced, source.unreduced) or (target.unreduced and target.monoid != source.monoid):
-        raise PartitionError(f"cannot make an unreduced value of a reduced one: {source.text()} to {target.text()}")
+    kept = intersection(target.unreduced, source.unreduced)
+    if kept and target.monoid != source.monoid:
+        raise PartitionError(f"cannot combine by another monoid: {source.text()} to {target.text()}")
 
 
 class _Trail:

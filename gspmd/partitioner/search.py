@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import combinations, permutations
-from math import prod
+from math import lcm, prod
 
 from gspmd.ir.axes import Axes, atoms, common_prefix, cut_points, first_overlap, parts, without_prefix
 from gspmd.ir.mesh import Axis
@@ -21,9 +21,11 @@ from gspmd.ir.sharding import Sharding
 
 # What one more collective costs, in bytes on the wire: latency, so that few large ones win over many small.
 LATENCY_BYTES = 100.0
-# After so many settled states the search turns greedy: its plans stay within about 1.2 of the best.
+# After so many settled states the search turns greedy: its plans stay within about 1.2 of the best. After three times
+# as many it goes by the atoms that are out of place alone, so that time stays bounded on meshes of many small axes.
 _PATIENCE = 300
 _GREED = 5.0
+_HASTE = 3 * _PATIENCE
 
 
 class MoveKind(Enum):
@@ -97,6 +99,13 @@ class Problem:
         """What one device holds in a state."""
         return self.itemsize * prod(-(-n // parts(d)) for n, d in zip(self.base, state.dims, strict=True))
 
+    def room(self) -> int:
+        """What the larger end holds on one device, its dimensions rounded up to what divides evenly at both ends."""
+        shards = [(parts(a), parts(b)) for a, b in zip(self.source.dims, self.target.dims, strict=True)]
+        even = [-(-n // lcm(*pair)) * lcm(*pair) for n, pair in zip(self.base, shards, strict=True)]
+        ends = (prod(n // pair[end] for n, pair in zip(even, shards, strict=True)) for end in (0, 1))
+        return self.itemsize * max(ends)
+
     def remaining(self, state: State) -> float:
         """A lower bound on the wire bytes still to come: what the worst placed device lacks of its target."""
         if state == self.target:
@@ -110,6 +119,14 @@ class Problem:
         local = self.local_bytes(self.target)
         group = prod(p.size for p in state.unreduced - self.target.unreduced)
         return max(local - have, (group - 1) / group * local, 0.0) * 0.999 + 1.0
+
+    def misplaced(self, state: State) -> int:
+        """How many atoms have to leave a dimension, or come to one, or be reduced."""
+        count = len(state.unreduced - self.target.unreduced)
+        for a, b in zip(state.dims, self.target.dims, strict=True):
+            alike = len(common_prefix(a, b))
+            count += len(a) + len(b) - 2 * alike
+        return count
 
 
 def _finer(points: dict[str, tuple[int, ...]], pieces: set[Axis]) -> dict[str, tuple[int, ...]]:
@@ -132,15 +149,20 @@ def _nested(a: Axes, b: Axes) -> bool:
 def search(problem: Problem, slack: int = 1) -> list[tuple[Move, State]] | None:
     """The moves from source to target, each with the state it leads to; None if there is no way.
 
-    No state on the way holds more than `slack` times what the larger end does.
+    No state on the way holds more than `slack` times what the larger end does, rounded up to even shards.
     """
     best = {problem.source: 0.0}
     back: dict[State, tuple[State, Move]] = {}
     queue: list[tuple[float, int, State]] = [(problem.remaining(problem.source), 0, problem.source)]
-    bound = slack * max(problem.local_bytes(problem.source), problem.local_bytes(problem.target))
+    bound = slack * problem.room()
     settled: set[State] = set()
     clash = first_overlap(tuple(problem.known)) is not None
-    weight, tick = 1.0, 0
+    weight, tick, hasty = 1.0, 0, float(problem.local_bytes(problem.source) + problem.local_bytes(problem.target))
+
+    def priority(state: State) -> float:
+        ahead = best[state] + weight * problem.remaining(state)
+        return ahead if len(settled) < _HASTE else ahead + _GREED * hasty * problem.misplaced(state)
+
     while queue:
         state = heapq.heappop(queue)[2]
         if state == problem.target:
@@ -148,9 +170,9 @@ def search(problem: Problem, slack: int = 1) -> list[tuple[Move, State]] | None:
         if state in settled:
             continue
         settled.add(state)
-        if len(settled) == _PATIENCE:
+        if len(settled) in (_PATIENCE, _HASTE):
             weight = _GREED
-            queue = [(best[s] + weight * problem.remaining(s), i, s) for _, i, s in queue if s not in settled]
+            queue = [(priority(s), i, s) for _, i, s in queue if s not in settled]
             heapq.heapify(queue)
         for move, reached in _moves(problem, state):
             if reached in settled or problem.local_bytes(reached) > bound:
@@ -161,7 +183,7 @@ def search(problem: Problem, slack: int = 1) -> list[tuple[Move, State]] | None:
             if cost < best.get(reached, float("inf")):
                 best[reached], back[reached] = cost, (state, move)
                 tick += 1
-                heapq.heappush(queue, (cost + weight * problem.remaining(reached), tick, reached))
+                heapq.heappush(queue, (priority(reached), tick, reached))
     return None
 
 

@@ -1,8 +1,8 @@
 """What one op needs and yields under each way to split it, and what that costs (paper section 4.2, 4.5).
 
 The cost of a choice is the wire time of bringing the operands there and the results home, plus the time to stream the
-local tensors through memory, as far as computing does not hide it. Ops that compute more than they stream compare by
-the local computation first: work is never undone across devices to save bytes.
+local tensors through memory, as far as computing does not hide it. Devices repeat one another's work to save bytes only
+where it is little, and takes less time than sending would; what computes much is never undone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from math import prod
 from gspmd.ir.agreement import leaves_unreduced
 from gspmd.ir.axes import Axes, overlaps, parts
 from gspmd.ir.errors import PartitionError
-from gspmd.ir.rule import Access, Rule
+from gspmd.ir.rule import Access, Rule, TensorMap, dim_factors
 from gspmd.ir.sharding import Sharding
 from gspmd.ir.types import TensorType
 from gspmd.partitioner.candidates import Assignment, candidates, tensor_sharding
@@ -25,6 +25,10 @@ from gspmd.partitioner.planner import plan
 _MEMORY_PER_WIRE = 8.0
 # Scalar operations that take as long as one byte through memory: while they run, memory is streamed for nothing.
 _WORK_PER_BYTE = 8.0
+# Scalar operations that take as long as one byte on the wire.
+WORK_PER_WIRE = _MEMORY_PER_WIRE * _WORK_PER_BYTE
+# Scalar operations that devices may do again, all of them, to save bytes; what is more stays divided among them.
+LITTLE_WORK = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +69,15 @@ def choices(rule: Rule, operands: tuple[TensorType, ...], wanted: tuple[TensorTy
 def _passing(
     rule: Rule, held: tuple[Sharding, ...], operands: tuple[TensorType, ...]
 ) -> list[tuple[Axes, tuple[int, ...]]]:
-    """Over which axes values may stay unreduced through the op, and in which operands; always also nowhere."""
+    """Over which axes values may stay unreduced through the op, and in which operands; always also nowhere.
+
+    An operand of a linear group that is reduced can join the others: its value then stands on one device of a group.
+    """
     out: list[tuple[Axes, tuple[int, ...]]] = [((), ())]
     for group in rule.linear:
-        sets = {held[i].unreduced for i in group}
-        if len(sets) == 1 and held[group[0]].monoid == "add":
-            out.append((held[group[0]].unreduced, group))
+        sums = [held[i] for i in group if held[i].unreduced]
+        if sums and all(s.monoid == "add" and s.unreduced == sums[0].unreduced for s in sums):
+            out.append((sums[0].unreduced, group))
     return out
 
 
@@ -89,10 +96,10 @@ def _choice(
     if outcome is None:
         return None
     unreduced, monoid = outcome
-    needs: list[Sharding] = []
-    for i, (tensor, type_) in enumerate(zip(rule.operands, operands, strict=True)):
-        need = tensor_sharding(rule, tensor, split, type_.placed)
-        needs.append(need.with_unreduced(passing, "add") if i in group and passing else need)
+    reads = [tensor_sharding(rule, t, split, x.placed) for t, x in zip(rule.operands, operands, strict=True)]
+    needs = [_where_it_is(t, s, x.placed) for t, s, x in zip(rule.operands, reads, operands, strict=True)]
+    if passing:
+        needs = [s.with_unreduced(passing, "add") if i in group else s for i, s in enumerate(needs)]
     yields = tuple(
         tensor_sharding(rule, tensor, split, type_.placed).with_unreduced(unreduced, monoid)
         for tensor, type_ in zip(rule.results, wanted, strict=True)
@@ -102,10 +109,21 @@ def _choice(
     bring = tuple(_cost(t, t.placed, need) for t, need in zip(operands, needs, strict=True))
     home = sum(_cost(t, have, t.placed) for t, have in zip(wanted, yields, strict=True))
     work = _work(rule, split)
-    streamed = max(_memory(operands, needs, wanted, yields) - work / _WORK_PER_BYTE, 0.0)
-    inside = _halo_bytes(rule, operands, needs, split) + streamed / _MEMORY_PER_WIRE
+    streamed = max(_memory(rule, operands, reads, wanted, yields) - work / _WORK_PER_BYTE, 0.0)
+    sent = _halo_bytes(rule, operands, needs, split) + _told_bytes(rule, wanted, yields, split)
+    inside = sent + streamed / _MEMORY_PER_WIRE
     combined = max((parts(s.unreduced) for s in yields), default=1)
     return Choice(tuple(needs), yields, bring, home, inside, work, combined)
+
+
+def _where_it_is(tensor: TensorMap, read: Sharding, held: Sharding) -> Sharding:
+    """What an operand must be: where an access reads a dimension that every device has whole, it stays so."""
+    used = tuple(a for dim in held.dims for a in dim.axes)
+    dims = tuple(
+        here if isinstance(dim, Access) and not here.axes and not overlaps(wanted.axes, used) else wanted
+        for dim, wanted, here in zip(tensor, read.dims, held.dims, strict=True)
+    )
+    return read if dims == read.dims else read.with_dims(dims)
 
 
 def _cost(type_: TensorType, source: Sharding, target: Sharding) -> float:
@@ -141,7 +159,7 @@ def _halo_bytes(rule: Rule, operands: tuple[TensorType, ...], needs: list[Shardi
     total = 0.0
     for tensor, type_, need in zip(rule.operands, operands, needs, strict=True):
         for d, dim in enumerate(tensor):
-            if not isinstance(dim, Access):
+            if not isinstance(dim, Access) or not need.dims[d].axes:
                 continue
             o, k = dim.factor, dim.kernel_factor
             places, taps = parts(split.get(o, ())), 1 if k is None else parts(split.get(k, ()))
@@ -152,11 +170,47 @@ def _halo_bytes(rule: Rule, operands: tuple[TensorType, ...], needs: list[Shardi
     return total
 
 
+def _told_bytes(
+    rule: Rule, wanted: tuple[TensorType, ...], yields: tuple[Sharding, ...], split: dict[int, Axes]
+) -> float:
+    """Wire bytes of what devices tell one another inside an op: totals of their parts of a scan, their own picks."""
+    total = 0.0
+    for f, axes in split.items():
+        factor = rule.factors[f]
+        if not axes or factor.kind not in ("scan", "select"):
+            continue
+        own = -(-factor.size // parts(axes)) if factor.kind == "scan" else 1
+        local = sum(t.with_sharding(s).local.nbytes for t, s in zip(wanted, yields, strict=True))
+        total += (parts(axes) - 1) * local / max(own, 1)
+    return total
+
+
 def _memory(
+    rule: Rule,
     operands: tuple[TensorType, ...],
-    needs: list[Sharding],
+    reads: list[Sharding],
     wanted: tuple[TensorType, ...],
     yields: tuple[Sharding, ...],
 ) -> float:
-    pairs = [*zip(operands, needs, strict=True), *zip(wanted, yields, strict=True)]
-    return float(sum(t.with_sharding(s).local.nbytes for t, s in pairs))
+    """Bytes that a device reads and writes: of what is looked up no more than comes out, and none for another view."""
+    if _only_views(rule):
+        return 0.0
+    written = float(sum(t.with_sharding(s).local.nbytes for t, s in zip(wanted, yields, strict=True)))
+    total = written
+    for tensor, type_, sharding in zip(rule.operands, operands, reads, strict=True):
+        read = float(type_.with_sharding(sharding).local.nbytes)
+        looked_up = any(rule.factors[f].kind == "lookup" for dim in tensor for f in dim_factors(dim))
+        total += min(read, written) if looked_up else read
+    return total
+
+
+@lru_cache(maxsize=1 << 12)
+def _only_views(rule: Rule) -> bool:
+    """Whether an op shows the elements of its operand, in their order, under another shape."""
+    if len(rule.operands) != 1 or len(rule.results) != 1 or rule.operands == rule.results:
+        return False
+    dims = [d for t in rule.tensors for d in t]
+    if any(isinstance(d, Access) for d in dims) or any(f.kind != "pass" or f.position for f in rule.factors):
+        return False
+    operand, result = ([f for d in t for f in dim_factors(d)] for t in rule.tensors)
+    return operand == result

@@ -6,15 +6,19 @@ tensors' factor sets alone: what costs nothing and keeps all dimensions comes fi
 
 from collections.abc import Sequence
 
+from gspmd.ir.rule import Direction
+
+SHIFTED = 3  # a split of one side of a slice, pad or concatenation that changes a dimension's size much
+MOVED = 4  # axes on a dimension that an op needs whole go to another dimension
 NEVER = 9  # two tensors that share no factor
 FIRST_BACKWARD = 2  # from this level on, steps mostly run from results to operands: deep ops go first
 
 # Level by how the source's factors relate to the target's, and by direction.
-_LEVELS = {
+_LEVELS: dict[tuple[str, Direction], int] = {
     ("equal", "forward"): 0,
     ("equal", "backward"): 0,
     ("equal", "sideways"): 0,
-    ("fewer", "forward"): 0,  # broadcast
+    ("fewer", "forward"): 3,  # broadcast: what little says of much, such as a bias of activations
     ("fewer", "backward"): 3,  # what a reduction's result says of its operand
     ("fewer", "sideways"): 2,
     ("more", "forward"): 1,  # reduction
@@ -22,11 +26,11 @@ _LEVELS = {
     ("more", "sideways"): 2,
     ("neither", "forward"): 1,  # dot
     ("neither", "backward"): 1,
-    ("neither", "sideways"): 1,
+    ("neither", "sideways"): 2,  # of two operands, after what results say: weights say little of activations
 }
 
 
-def step_level(source: frozenset[int], target: frozenset[int], source_is_operand: bool, target_is_operand: bool) -> int:
+def step_level(source: frozenset[int], target: frozenset[int], direction: Direction) -> int:
     """The level at which a tensor with the source's factors may tell one with the target's; NEVER if none is shared."""
     if not source & target:
         return NEVER
@@ -36,17 +40,25 @@ def step_level(source: frozenset[int], target: frozenset[int], source_is_operand
         relation = "fewer"
     else:
         relation = "more" if source > target else "neither"
-    if source_is_operand == target_is_operand:
-        direction = "sideways"
-    else:
-        direction = "forward" if source_is_operand else "backward"
     return _LEVELS[relation, direction]
 
 
-def level_matrix(factors: Sequence[frozenset[int]], operands: int) -> tuple[tuple[int, ...], ...]:
-    """`matrix[source][target]`: the level of every step of an op, whose first tensors are its operands."""
+def level_matrix(
+    factors: Sequence[frozenset[int]], operands: int, silent: Sequence[Direction] = ()
+) -> tuple[tuple[int, ...], ...]:
+    """`matrix[source][target]`: the level of every step of an op, whose first tensors are its operands.
+
+    Nothing is told in directions that are `silent`.
+    """
+
+    def level(source: int, target: int) -> int:
+        if (source < operands) == (target < operands):
+            direction: Direction = "sideways"
+        else:
+            direction = "forward" if source < operands else "backward"
+        if source == target or direction in silent:
+            return NEVER
+        return step_level(factors[source], factors[target], direction)
+
     numbers = range(len(factors))
-    return tuple(
-        tuple(NEVER if s == t else step_level(factors[s], factors[t], s < operands, t < operands) for t in numbers)
-        for s in numbers
-    )
+    return tuple(tuple(level(s, t) for t in numbers) for s in numbers)

@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from gspmd.ir.attrs import Attrs
+from gspmd.ir.axes import Axes
+from gspmd.ir.errors import ShardingError
 from gspmd.ir.graph import Node, Program, Region, Value
+from gspmd.ir.manual import Crossing
 from gspmd.ir.opdef import node_rule
 from gspmd.ir.types import TensorType
 from gspmd.propagation.project import Plan, identity_plan, plan_of
@@ -25,7 +28,8 @@ class Network:
 
     `types` lists the distinct types and `type_of` the type number of each value. Per step: `tensors` (value numbers,
     operands first), `plans`, `nodes`, and `depths`, the longest path from an input. `adjacent` lists the steps that
-    each value takes part in.
+    each value takes part in. `manual`: the axes in the user's hands, of values in per-device code. `aliases`: values
+    that go by the number of another one, because they have to be sharded exactly alike.
     """
 
     values: list[Value]
@@ -36,12 +40,22 @@ class Network:
     nodes: list[Node]
     depths: list[int]
     adjacent: list[list[int]]
+    manual: dict[int, Axes]
+    aliases: list[tuple[Value, int]]
 
 
 def network_of(program: Program) -> Network:
     """Number a program's values and steps, those of all its regions among them."""
-    network = Network([], [], [], [], [], [], [], [])
-    _Numbering(network).region(program.body, 0)
+    network = Network([], [], [], [], [], [], [], [], {}, [])
+    numbering = _Numbering(network)
+    numbering.region(program.body, 0)
+    for members in numbering.groups.values():
+        # One edge ties the values of a group that is not exact.
+        if len(members) > 1:
+            numbers = tuple(number for number, _ in members)
+            plan = identity_plan(network.values[numbers[0]].type.shape, len(numbers))
+            if plan.visits:
+                numbering.add_step(members[0][1], plan, numbers, 0)
     return network
 
 
@@ -55,9 +69,11 @@ class _Numbering:
         self.type_numbers: dict[TensorType, int] = {}
         self.type_numbers_by_id: dict[int, int] = {}
         self.plans: dict[tuple[Any, ...], Plan | None] = {}
+        self.groups: dict[tuple[str, bool], list[tuple[int, Node]]] = {}
 
-    def region(self, region: Region, depth: int) -> int:
+    def region(self, region: Region, depth: int, manual: Axes = ()) -> int:
         """Number a region whose parameters lie at the given depth; the depth of its deepest result."""
+        start = len(self.net.values)
         for value in region.params:
             self.add_value(value, depth)
         net, index, depth_of, type_of = self.net, self.index, self.depth_of, self.net.type_of
@@ -67,10 +83,12 @@ class _Numbering:
             op = node.op
             ins = [index[v] for v in node.operands]
             here = max([depth_of[v] for v in ins]) if ins else 0
-            inner = max([self.region(r, here) for r in node.regions]) if node.regions else here
+            inner = max([self.region(r, here, manual + _manual(node)) for r in node.regions]) if node.regions else here
             numbers = list(ins)
             # As in `add_value`, written out: this loop is half of what numbering costs.
             for value in node.results:
+                if op.group is not None and self.joins(node, value, numbers):
+                    continue
                 number = index[value] = len(depth_of)
                 numbers.append(number)
                 add_value(value)
@@ -90,7 +108,38 @@ class _Numbering:
             if op.flow is not None:
                 for group in op.flow(node):
                     self.add_edge(node, group, here)
+            if op.crossings is not None:
+                for crossing in op.crossings(node):
+                    self.add_crossing(node, crossing, here)
+        if manual:
+            for number in range(start, len(net.values)):
+                net.manual.setdefault(number, manual)
         return max([depth_of[index[v]] for v in region.results], default=depth)
+
+    def joins(self, node: Node, value: Value, numbers: list[int]) -> bool:
+        """Whether a value takes the number of another one of its group, which is then appended to its step's."""
+        assert node.op.group is not None
+        key = node.op.group(node.attrs)
+        members = self.groups.setdefault(key, [])
+        here = len(self.depth_of)
+        if not members:
+            members.append((here, node))
+            return False
+        first, other = members[0]
+        if other.result.type.shape != value.type.shape:
+            raise ShardingError(
+                f"values of shapes {list(other.result.type.shape)} and {list(value.type.shape)} in one sharding group",
+                rule="propagation.C2",
+                loc=node.loc,
+                fix="group values of one shape",
+            )
+        if not key[1]:
+            members.append((here, node))
+            return False
+        self.index[value] = first
+        self.net.aliases.append((value, first))
+        numbers.append(first)
+        return True
 
     def add_value(self, value: Value, depth: int) -> int:
         """Number a new value at a depth."""
@@ -118,6 +167,12 @@ class _Numbering:
         if plan is not None and plan.visits:
             self.add_step(node, plan, numbers, depth)
 
+    def add_crossing(self, node: Node, crossing: Crossing, depth: int) -> None:
+        """Tie a value outside of per-device code to its part inside."""
+        plan = plan_of(crossing.rule)
+        if plan.visits:
+            self.add_step(node, plan, (self.index[crossing.inner], self.index[crossing.outer]), depth)
+
     def add_step(self, node: Node, plan: Plan, tensors: Numbers, depth: int) -> None:
         """Append a step and tell its values of it."""
         net = self.net
@@ -131,6 +186,11 @@ class _Numbering:
             steps = adjacent[v]
             if not steps or steps[-1] != number:
                 steps.append(number)
+
+
+def _manual(node: Node) -> Axes:
+    """The axes over which a node's regions are the user's own per-device code."""
+    return () if node.op.manual is None else node.op.manual(node.attrs)
 
 
 def _node_plan(node: Node) -> Plan | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gspmd.ir.axes import Axes
 from gspmd.ir.collector import collector_paused
 from gspmd.ir.errors import ShardingError, UsageError
 from gspmd.ir.graph import Node, Program, Region, Value
@@ -42,8 +43,11 @@ def _propagate(program: Program) -> tuple[Program, Reasons]:
     search = Search(network, states, initial)
     search.run()
     values = _values(network, states, search.state)
-    result = _rebuild(program, dict(zip(network.values, values, strict=True)), states.mesh)
+    new = dict(zip(network.values, values, strict=True))
+    new.update((v, Value(v.type.with_sharding(values[n].type.sharding), v.name)) for v, n in network.aliases)
+    result = _rebuild(program, new, states.mesh)
     reasons = Reasons(network, states, values, initial, search.state, search.applied, search.lost, search.levels)
+    reasons.aliases.update((new[v], n) for v, n in network.aliases)
     return result, reasons
 
 
@@ -69,7 +73,15 @@ def _initial(network: Network, states: States) -> list[int]:
     by_type = [
         states.blank(t.shape) if t.sharding is None else states.number(t.shape, t.sharding) for t in network.types
     ]
-    return [by_type[t] for t in network.type_of]
+    initial = [by_type[t] for t in network.type_of]
+    inside: dict[tuple[int, Axes], int] = {}
+    for value, axes in network.manual.items():
+        key = (network.type_of[value], axes)
+        if key not in inside:
+            state = states.items[initial[value]]
+            inside[key] = states.number(state.shape, replace(state.sharding, manual=axes))
+        initial[value] = inside[key]
+    return initial
 
 
 def _values(network: Network, states: States, final: list[int]) -> list[Value]:
@@ -80,7 +92,7 @@ def _values(network: Network, states: States, final: list[int]) -> list[Value]:
         type_ = types.get((number, state))
         if type_ is None:
             old = network.types[number]
-            type_ = TensorType(old.dtype, old.shape, states.items[state].sharding.closed())
+            type_ = TensorType(old.dtype, old.shape, states.items[state].sharding.settled())
             types[number, state] = type_
         values.append(Value(type_, value.name))
     return values

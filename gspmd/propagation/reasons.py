@@ -13,8 +13,9 @@ from gspmd.ir.axes import Axes, atoms, contains, cut_points, is_prefix
 from gspmd.ir.graph import Node, Value
 from gspmd.ir.mesh import Axis
 from gspmd.ir.sharding import Sharding
+from gspmd.propagation.levels import NEVER
 from gspmd.propagation.network import Network
-from gspmd.propagation.project import DimPlan, view_of
+from gspmd.propagation.project import LAST_PRIORITY, DimPlan, view_of
 from gspmd.propagation.search import Log
 from gspmd.propagation.states import States
 from gspmd.propagation.step import Move, may_grow
@@ -68,6 +69,7 @@ class Reasons:
     applied: Log
     lost: Log
     levels: list[int]  # of each batch
+    aliases: dict[Value, int] = field(init=False, repr=False, default_factory=dict[Value, int])
     # Filled when first asked for.
     numbers: dict[Value, int] = field(init=False, repr=False, default_factory=dict[Value, int])
     entries: dict[int, list[int]] = field(init=False, repr=False, default_factory=dict[int, list[int]])
@@ -76,6 +78,7 @@ class Reasons:
         """The number of a value of the propagated program."""
         if not self.numbers:
             self.numbers.update((v, i) for i, v in enumerate(self.values))
+            self.numbers.update(self.aliases)
         return self.numbers[value]
 
     def annotation(self, value: Value) -> Sharding | None:
@@ -84,7 +87,7 @@ class Reasons:
 
     def sharding(self, value: Value) -> Sharding:
         """What a value ended up with."""
-        return self.states.items[self.final[self.number(value)]].sharding.closed()
+        return self.states.items[self.final[self.number(value)]].sharding.settled()
 
     def events(self, value: Value) -> list[Event]:
         """Every gain of axes of a value, in the order in which they came."""
@@ -143,9 +146,10 @@ class Reasons:
     def _step_conflicts(self, step: int, number: int) -> Iterator[Conflict]:
         tensors, plan = self.network.tensors[step], self.network.plans[step]
         shardings = [self.states.items[self.final[v]].sharding for v in tensors]
-        views = [view_of(plan, t, s) for t, s in enumerate(shardings)]
+        views = [view_of(plan, t, s, LAST_PRIORITY) for t, s in enumerate(shardings)]
         seen: set[tuple[int, int]] = set()
-        for t, s in ((t, s) for t, v in enumerate(tensors) if v == number for s in range(len(tensors))):
+        told = ((t, s) for t, v in enumerate(tensors) if v == number for s in range(len(tensors)))
+        for t, s in ((t, s) for t, s in told if plan.levels[s][t] != NEVER):
             for d, e in product(plan.tensors[t], plan.tensors[s] if tensors[s] != number else ()):
                 if (d.dim, tensors[s]) in seen:
                     continue

@@ -58,15 +58,29 @@ class Search:
             visits[id(plan)] = tuple(_visit(level) for level in plan.visits)
             memos[id(plan)] = tuple({} for _ in range(plan.visits[-1] + 1))
         self._visits = [visits[id(p)] for p in network.plans]
+        self._memo_tables = list(memos.values())
         self._memos = [memos[id(p)] for p in network.plans]
+        self._heard = 0  # the priority of annotations up to which they count
         self._queued = [0] * len(network.plans)  # per step a bit for each level that it waits at
         self._waiting: dict[int, list[int]] = {}
         self._heap: list[int] = []
 
     def run(self) -> None:
+        """A full propagation for each priority of annotations, lowest first (Shardy's user priorities)."""
+        initial = list(enumerate(self.state))
+        dims = {n: s.sharding.dims for n, s in enumerate(self.states.items)}
+        for priority in sorted({0, *(d.priority for held in dims.values() for d in held)}):
+            self._heard = priority
+            if priority:
+                for tables in self._memo_tables:
+                    for table in tables:
+                        table.clear()
+            new = {n for n, held in dims.items() if any(d.priority == priority and (priority or d.axes) for d in held)}
+            self._touch([value for value, state in initial if state in new])
+            self._round()
+
+    def _round(self) -> None:
         """Serve batches until none waits."""
-        split = {n for n, s in enumerate(self.states.items) if s.sharding.used}
-        self._touch([value for value, state in enumerate(self.state) if state in split])
         heap, waiting, queued, memos = self._heap, self._waiting, self._queued, self._memos
         state, tensors = self.state, self.network.tensors
         while heap:
@@ -116,7 +130,7 @@ class Search:
             memo = memos[step][level]
             changes = memo.get(key)
             if changes is None:
-                changes = memo[key] = apply(self.network.plans[step], self.states, key, level)
+                changes = memo[key] = apply(self.network.plans[step], self.states, key, level, self._heard)
             for change in changes:
                 value = members[change.tensor]
                 if value in offers:

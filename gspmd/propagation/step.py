@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gspmd.ir.axes import Axes, canonical, free_prefix, is_prefix, parts, without_prefix
+from gspmd.ir.axes import Axes, canonical, free_prefix, is_prefix, overlaps, parts, without_prefix
 from gspmd.ir.mesh import Axis
 from gspmd.ir.sharding import DimSharding, Sharding
+from gspmd.propagation.levels import MOVED, SHIFTED
 from gspmd.propagation.project import DimPlan, Plan, View, view_of
 from gspmd.propagation.states import States
 
@@ -39,7 +40,7 @@ class Change:
 class _Wish:
     """What a source would like one factor of the target to be split over; `order` says who is heard first."""
 
-    order: tuple[int, int, int, int]
+    order: tuple[int, int, int, int, int]
     plan: DimPlan
     factor: int
     axes: Axes
@@ -47,10 +48,13 @@ class _Wish:
     source_dim: int
 
 
-def apply(plan: Plan, states: States, numbers: Sequence[int], level: int) -> tuple[Change, ...]:
-    """The changes to an op's tensors, in these states, by steps of at most this level; all from one snapshot."""
+def apply(plan: Plan, states: States, numbers: Sequence[int], level: int, heard: int = 0) -> tuple[Change, ...]:
+    """The changes to an op's tensors, in these states, by steps of at most this level; all from one snapshot.
+
+    Of annotations those up to the priority `heard` count.
+    """
     shardings = [states.items[n].sharding for n in numbers]
-    views = [view_of(plan, t, s) for t, s in enumerate(shardings)]
+    views = [view_of(plan, t, s, heard) for t, s in enumerate(shardings)]
     changes: list[Change] = []
     for t, sharding in enumerate(shardings):
         wishes = _wishes(plan, sharding, views, t, level)
@@ -84,31 +88,61 @@ def _wishes(plan: Plan, sharding: Sharding, views: list[View], t: int, level: in
         if d.dim in views[t].hidden or not may_grow(sharding.dims[d.dim]):
             continue
         for f in d.factors:
-            wish = _wish(plan, d, views, t, f, level)
-            if wish is not None:
-                found.append(wish)
+            wishes = _factor_wishes(plan, d, views, t, f, level)
+            if not wishes and level >= MOVED:
+                moved = _moved_wish(plan, d, sharding, views, t, f)
+                wishes = [] if moved is None else [moved]
+            found += wishes
     found.sort(key=lambda w: w.order)
     return found
 
 
-def _wish(plan: Plan, d: DimPlan, views: list[View], t: int, f: int, level: int) -> _Wish | None:
-    """The best wish for a factor: lowest level, then largest tensor, then first operand; longer ones that agree win."""
+def _factor_wishes(plan: Plan, d: DimPlan, views: list[View], t: int, f: int, level: int) -> list[_Wish]:
+    """The wishes for a factor: lowest level, largest tensor, most parts, first operand.
+
+    The first takes over a longer one that agrees; one that disagrees stands in where the axes of those before it are
+    taken.
+    """
     mine = views[t].axes[f]
-    offers: list[tuple[tuple[int, int, int, int], int]] = []
+    offers: list[tuple[tuple[int, int, int, int, int], int]] = []
+    least = SHIFTED if f in plan.shifted else 0
     for s, view in enumerate(views):
-        rank = plan.levels[s][t]
+        rank = max(plan.levels[s][t], least)
         if rank <= level and (theirs := view.axes.get(f)) and theirs != mine and is_prefix(mine, theirs):
-            offers.append(((rank, -plan.volumes[s], s, f), s))
+            offers.append(((rank, -plan.volumes[s], -parts(theirs), s, f), s))
     if not offers:
-        return None
+        return []
     offers.sort()
     order, source = offers[0]
     axes = views[source].axes[f]
-    for _, s in offers[1:]:
-        longer = views[s].axes[f]
-        if longer != axes and is_prefix(axes, longer):
-            axes, source = longer, s
-    return _Wish(order, d, f, axes, source, views[source].dims[f])
+    others: list[_Wish] = []
+    for rank, s in offers[1:]:
+        theirs = views[s].axes[f]
+        if is_prefix(axes, theirs):
+            axes, source = theirs, s
+        elif not is_prefix(theirs, axes):
+            others.append(_Wish(rank, d, f, theirs, s, views[s].dims[f]))
+    return [_Wish(order, d, f, axes, source, views[source].dims[f]), *others]
+
+
+def _moved_wish(plan: Plan, d: DimPlan, sharding: Sharding, views: list[View], t: int, f: int) -> _Wish | None:
+    """What a tensor whose axes the op leaves stranded wishes for a factor of the target: that it takes them over.
+
+    They go to a factor that is a dimension of both: an unsplit one if there is one, the largest. Little says nothing
+    of much.
+    """
+    mine = views[t].axes[f]
+    for s, view in enumerate(views):
+        if s == t or not view.stranded or f not in plan.roomy[t] or 2 * plan.volumes[s] < plan.volumes[t]:
+            continue
+        source_dim, axes = next(((n, a) for n, a in view.stranded if not overlaps(a, sharding.used)), (-1, ()))
+        theirs = canonical(mine + axes)
+        # A factor that the source's shards do not fit is in no view.
+        room = [g for g in plan.roomy[s] if g in view.axes and parts(view.axes[g]) * parts(axes) <= plan.sizes[g]]
+        taken = min(room, key=lambda g: bool(view.axes[g]), default=None)
+        if axes and f == taken and is_prefix(view.axes[f], mine):
+            return _Wish((MOVED, -plan.volumes[s], -parts(theirs), s, f), d, f, theirs, s, source_dim)
+    return None
 
 
 def _grant(
@@ -126,7 +160,8 @@ def _grant(
             if not _is_reachable(w, axes, plan.sizes):
                 later.append(w)  # a more major factor may yet be used up by a later wish
                 continue
-            gained = _gain(w, axes[w.factor], used, plan.sizes[w.factor])
+            mine = axes[w.factor]
+            gained = _gain(w, mine, used, plan.sizes[w.factor]) if is_prefix(mine, w.axes) else ()
             if gained:
                 axes[w.factor] = canonical(axes[w.factor] + gained)
                 used += gained

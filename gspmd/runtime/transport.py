@@ -7,6 +7,7 @@ whatever the transport, so that all transports give the same bits.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Protocol
 
@@ -87,28 +88,62 @@ def check_split(x: Array, dim: int, group: int) -> None:
         )
 
 
-class LockstepTransport:
-    """All shards in one process, moved by NumPy: the meaning of the collectives."""
+def _joined(parts: Sequence[Array], dim: int) -> Array:
+    """Shards in a row, laid out in memory as what arrives from elsewhere is: kernels round differently on others."""
+    shape = list(parts[0].shape)
+    shape[dim] = sum(x.shape[dim] for x in parts)
+    return np.concatenate(parts, axis=dim, out=np.empty(shape, parts[0].dtype))
 
-    def __init__(self, mesh: Mesh) -> None:
+
+class LockstepTransport:
+    """All shards in one process, moved by NumPy: the meaning of the collectives.
+
+    With `indices` only those devices' shards, which is what a branch or loop has that the others do not come to. There
+    a group has to be together: raises ExecutionError where, as processes of their own, devices would wait for ever.
+    """
+
+    def __init__(self, mesh: Mesh, indices: Sequence[int] | None = None) -> None:
         self.mesh = mesh
-        self.indices = tuple(range(mesh.size))
+        self.indices = tuple(range(mesh.size)) if indices is None else tuple(indices)
         self.place: Location | None = None
+        self._groups: dict[Axes, tuple[tuple[int, ...], ...]] = {}
+
+    def groups(self, axes: Axes) -> tuple[tuple[int, ...], ...]:
+        """The groups over the axes, by their members' places in lists of shards."""
+        found = self._groups.get(axes)
+        if found is None:
+            found = self._groups[axes] = tuple(self._together(groups(self.mesh, axes)))
+        return found
+
+    def _together(self, groups: Iterable[tuple[int, ...]]) -> Iterator[tuple[int, ...]]:
+        place = {device: p for p, device in enumerate(self.indices)}
+        for group in groups:
+            here = tuple(place[i] for i in group if i in place)
+            if here and len(here) < len(group):
+                waiting, elsewhere = ([i for i in group if (i in place) == there] for there in (True, False))
+                raise ExecutionError(
+                    f"devices {waiting} would wait for ever to exchange data with {elsewhere}, which do not come here: "
+                    "they disagree on the value that decides a branch or loop",
+                    rule="collective.C4",
+                    fix="let all devices that exchange data take the same branch, and loop as often",
+                )
+            if here:
+                yield here
 
     def all_gather(self, xs: Shards, axes: Axes, dim: int) -> Shards:
         """Give every member the concatenation along `dim` of its group's shards."""
         out = list(xs)
-        for group in groups(self.mesh, axes):
+        for group in self.groups(axes):
             if len(group) > 1:
                 shards = [xs[i] for i in group]
                 for i in group:
-                    out[i] = np.concatenate(shards, axis=dim)
+                    out[i] = _joined(shards, dim)
         return out
 
     def all_reduce(self, xs: Shards, axes: Axes, combine: Combine) -> Shards:
         """Give every member the combination of its group's shards."""
         out = list(xs)
-        for group in groups(self.mesh, axes):
+        for group in self.groups(axes):
             if len(group) > 1:
                 total = self._combined([xs[i] for i in group], combine)
                 for i in group:
@@ -118,7 +153,7 @@ class LockstepTransport:
     def reduce_scatter(self, xs: Shards, axes: Axes, dim: int, combine: Combine) -> Shards:
         """Combine each group's shards and give member j the j-th part along `dim`."""
         out = list(xs)
-        for group in groups(self.mesh, axes):
+        for group in self.groups(axes):
             if len(group) > 1:
                 check_split(xs[group[0]], dim, len(group))
                 total = self._combined([xs[i] for i in group], combine)
@@ -129,21 +164,21 @@ class LockstepTransport:
     def all_to_all(self, xs: Shards, axes: Axes, split_dim: int, concat_dim: int) -> Shards:
         """Give member j the j-th part along `split_dim` of every shard, concatenated along `concat_dim`."""
         out = list(xs)
-        for group in groups(self.mesh, axes):
+        for group in self.groups(axes):
             if len(group) > 1:
                 check_split(xs[group[0]], split_dim, len(group))
                 split = [np.split(xs[i], len(group), axis=split_dim) for i in group]
                 for j, i in enumerate(group):
-                    out[i] = np.concatenate([s[j] for s in split], axis=concat_dim)
+                    out[i] = _joined([s[j] for s in split], concat_dim)
         return out
 
     def permute(self, xs: Shards, axes: Axes, pairs: Pairs) -> Shards:
         """Move shards from sources to destinations within each group; who receives nothing gets zeros."""
         origin = sources(pairs, parts(axes))
         out = list(xs)
-        for group in groups(self.mesh, axes):
+        for group in self.groups(axes):
             for j, i in enumerate(group):
-                out[i] = xs[group[origin[j]]].copy() if origin[j] >= 0 else np.zeros_like(xs[i])
+                out[i] = xs[group[origin[j]]].copy() if origin[j] >= 0 else np.zeros(xs[i].shape, xs[i].dtype)
         return out
 
     def begin(self) -> None:

@@ -17,8 +17,10 @@ import numpy as np
 from gspmd.ir.errors import ExecutionError, GspmdError
 from gspmd.ir.graph import Node, Region, Value
 from gspmd.ir.location import Location
+from gspmd.ir.mesh import Mesh
 from gspmd.ir.opdef import Array, Machine, Shards, Transport
 from gspmd.runtime.fusion.run import fused_runner
+from gspmd.runtime.transport import LockstepTransport
 
 # Runs one node on the shards of its operands.
 Runner = Callable[[Machine, Node, Sequence[Shards]], Sequence[Shards]]
@@ -72,6 +74,7 @@ class Walker:
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
         self._prepared: dict[Region, Prepared] = {}
+        self._others: dict[tuple[Mesh, tuple[int, ...]], Walker] = {}
 
     def run(self, region: Region, arguments: Sequence[Shards], *, consume: bool = False) -> list[Shards]:
         """Run a region; an argument and a result is a list of arrays, one per shard held here.
@@ -103,6 +106,22 @@ class Walker:
                 raise
             raise ExecutionError(f"{step.node.op.name} failed: {error}", loc=step.loc) from error
         return [slots[i] for i in prepared.results]
+
+    def across(self, mesh: Mesh) -> Walker:
+        """The walker over all devices of a mesh, or those below the ones held here, in this process."""
+        below = mesh.size // self.transport.mesh.size
+        return self._other(mesh, tuple(i * below + j for i in self.transport.indices for j in range(below)))
+
+    def among(self, places: Sequence[int]) -> Walker:
+        """The walker over some of the shards held here."""
+        return self._other(self.transport.mesh, tuple(self.transport.indices[p] for p in places))
+
+    def _other(self, mesh: Mesh, indices: tuple[int, ...]) -> Walker:
+        found = self._others.get((mesh, indices))
+        if found is None:
+            found = self._others[mesh, indices] = Walker(LockstepTransport(mesh, indices))
+            found._prepared = self._prepared
+        return found
 
 
 def _runner(node: Node) -> Runner:

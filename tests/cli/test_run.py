@@ -118,3 +118,30 @@ def test_collectives_explain_and_opt_tell_about_a_program(folder: Path) -> None:
     again = forked(folder, "opt", "propagated.gspmd", "--until", "explicit")
     assert again.code == 0 and "stage=explicit" in again.out
     assert library.load(folder / "propagated.gspmd").program.stage == "propagated"
+
+
+def test_explain_and_cost_tell_why_and_how_much(folder: Path) -> None:
+    listed = forked(folder, "collectives", "model.py:half").out
+    assert listed.startswith("#0 all_reduce")
+    told = forked(folder, "explain", "model.py:half", "--collective", "0").out
+    assert told.startswith("#0 all_reduce over data (2 devices): ") and "each device has only its own part" in told
+    changed = forked(folder, "explain", "model.py:half", "--what-if", "%x=[_, _]").out
+    assert changed.startswith("if %x is annotated [_, _]\n  wire bytes a device: ") and "(-" in changed
+    cost = forked(folder, "cost", "model.py:half").out
+    assert "wire bytes a device: " in cost and "peak memory a device: " in cost
+    numbers = json.loads(forked(folder, "cost", "model.py:half", "--json").out)
+    assert numbers["wire_bytes"] == sum(numbers["kinds"].values()) > 0 < numbers["memory"]["peak"]
+    assert "is annotated [data, _]" in forked(folder, "explain", "model.py:half", "%x", "--stage", "optimized").out
+
+
+def test_limits_fail_with_the_cause(folder: Path) -> None:
+    for command in (("collectives",), ("cost",), ("compile", "-o", "never.gspmd"), ("run", "--random", "1")):
+        outcome = forked(folder, command[0], "model.py:half", *command[1:], "--forbid", "all_reduce,all_gather")
+        assert outcome.code == 1 and outcome.out == "", outcome
+        assert "gspmd: the program issues 1 forbidden collective" in outcome.err
+        assert "#0 all_reduce over data" in outcome.err and "because" in outcome.err
+    assert not (folder / "never.gspmd").exists()
+    assert "on the wire, 1 B are" in forked(folder, "cost", "model.py:half", "--max-wire-bytes", "1").err
+    assert "of memory, 10 B are" in forked(folder, "cost", "model.py:half", "--max-memory", "10").err
+    fine = forked(folder, "run", "model.py:half", "--random", "1", "--forbid", "all_to_all", "--max-memory", "1G")
+    assert fine.code == 0

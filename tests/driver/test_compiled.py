@@ -80,7 +80,7 @@ def test_mesh_and_devices() -> None:
     assert gspmd.compile(lambda x: x, one, devices=3).mesh.size == 3
     with pytest.raises(UsageError, match=r"types of the arguments of mlp are not known[\s\S]*gspmd.program"):
         gspmd.compile(mlp)
-    with pytest.raises(ShardingError, match="a program has one mesh"):
+    with pytest.raises(ShardingError, match="different devices"):
         gspmd.compile(lambda x: gspmd.shard(gspmd.shard(x, mesh, "data"), gspmd.Mesh({"x": 2}), "x"), one)
 
 
@@ -188,3 +188,15 @@ def test_every_public_name_is_there() -> None:
     assert set(gspmd.__all__) <= set(dir(gspmd))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = gspmd.nothing  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_argument_types_nest_as_the_arguments() -> None:
+    mesh = gspmd.Mesh(a=2)
+    types = {"w": gspmd.TensorType("f32", (4, 2)), "b": [gspmd.TensorType("f32", (2,))]}
+    program = gspmd.compile(
+        lambda p, x: gspmd.shard(x @ p["w"] + p["b"][0], mesh, None, "a"), types, gspmd.TensorType("f32", (3, 4))
+    )
+    held, x = program.argument_types
+    assert held.keys() == types.keys() and held["w"].shape == (4, 2) and x.shape == (3, 4)
+    assert (held["b"][0], held["w"], x) == program.input_types
+    assert held["w"].sharding == gspmd.Sharding.of(mesh, None, "a")

@@ -10,6 +10,7 @@ import pytest
 
 import gspmd
 import gspmd.numpy as gnp
+from gspmd.frontend.tree import flatten
 from gspmd.ir.errors import GspmdError
 
 mesh = gspmd.Mesh({"a": 3})
@@ -32,6 +33,47 @@ def test_types_are_taken_from_the_arguments() -> None:
     assert len(traced) == 3
     with gspmd.enable_x64():
         assert f(np.arange(3.0), 2.0).dtype == np.float64
+
+
+SHORT = np.arange(4, dtype=np.float16)
+
+
+@pytest.mark.parametrize(
+    ("function", "numbers", "dtypes"),
+    [
+        (lambda x, n: x * n, (2, 2.5, True), ("f2", "f2", "f2")),
+        (lambda x, n: n - x / n, (2, 2.5), ("f2", "f2")),
+        (lambda x, n: x.astype("i1") + n, (2, 2.5), ("i1", "f4")),
+        (lambda x, n: x * (n * 3 + 1), (2, 2.5), ("f2", "f2")),
+        (lambda x, n: x * gnp.exp(-abs(n)), (2, 2.5), ("f2", "f2")),
+        (lambda x, n: gnp.where(x > 1, x, n), (2, 2.5), ("f2", "f2")),
+        (lambda x, n: gnp.clip(x, 1, n), (2, 2.5), ("f2", "f2")),
+        (lambda x, n: x**n, (2, 2.5), ("f2", "f2")),
+        (lambda x, n: x * gnp.asarray(n, dtype="float32"), (2, 2.5), ("f4", "f4")),
+        (lambda x, n: x * n.astype("float32"), (2,), ("f4",)),
+        (lambda x, n: n, (2, 2.5, True), ("i4", "f4", "?")),
+        (lambda x, n: n * 2.0, (2, 2.5), ("f4", "f4")),
+        (lambda x, n: gspmd.fori_loop(0, 2, lambda i, y: y * n, x), (2, 2.5), ("f2", "f2")),
+        (lambda x, n: gnp.sum(x) * gspmd.grad(lambda m: gnp.sum(x) * m)(n), (2.5,), ("f2",)),
+    ],
+)
+def test_python_numbers_are_weak_as_in_jax(function: Any, numbers: tuple[Any, ...], dtypes: tuple[str, ...]) -> None:
+    jitted = gspmd.jit(function)
+    for number, dtype in zip(numbers, dtypes, strict=True):
+        found = np.asarray(jitted(SHORT, number))
+        assert found.dtype == np.dtype(dtype), number
+        (traced,) = flatten(gspmd.trace(function, SHORT, number).run(SHORT, number))[0]
+        assert np.array_equal(found, traced)
+    # NumPy's numbers have a dtype of their own, and so a program of their own.
+    assert np.asarray(gspmd.jit(lambda x, n: x * n)(SHORT, np.float32(2))).dtype == np.float32
+
+
+def test_a_number_is_weak_for_each_value_and_call() -> None:
+    f = gspmd.jit(lambda x, n: x * n)
+    assert f(SHORT, 2).dtype == f(SHORT, 3).dtype == np.float16
+    assert f(SHORT, np.float32(2)).dtype == np.float32
+    assert f(SHORT, 2.5).dtype == np.float16
+    assert np.asarray(f(SHORT, 3)).tolist() == [0, 3, 6, 9]
 
 
 def test_keywords_and_defaults() -> None:

@@ -7,7 +7,9 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +20,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def run_example(name: str, *options: str, ranks: int = 1, mesh: str = "", timeout: float = 240) -> str:
-    """What an example prints: on one rank as a plain script, on several through `gspmd run`."""
-    script = str(ROOT / "examples" / name)
+    """What an example prints: on one rank as a plain script, on several through `gspmd run`.
+
+    A name with a folder is that of any other script of the repository.
+    """
+    script = str(ROOT / name if "/" in name else ROOT / "examples" / name)
     if ranks == 1:
         command = [sys.executable, script, *options]
     else:
@@ -31,6 +36,15 @@ def run_example(name: str, *options: str, ranks: int = 1, mesh: str = "", timeou
     done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=timeout)
     assert done.returncode == 0, f"{name} on {ranks} ranks, mesh {mesh}:\n{done.stdout}{done.stderr}"
     return done.stdout
+
+
+def load_example(name: str) -> ModuleType:
+    """An example as a module, on the mesh that the environment names."""
+    spec = spec_from_file_location(name.removesuffix(".py"), ROOT / "examples" / name)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def numbers_after(word: str, text: str) -> NDArray[np.float64]:

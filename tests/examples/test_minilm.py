@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import struct
 from collections import Counter
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import find_spec
+from math import prod
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,8 +20,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import erf
 
+from gspmd.interop import safetensors
 from gspmd.kernels.closeness import compare
-from tests.examples.runs import ROOT, run_example
+from tests.examples.runs import load_example, run_example
 
 HEADS = 12
 # 12 heads on 8 devices: two each on six of them. No mesh divides the small vocabulary, nor 3 sentences.
@@ -130,11 +132,7 @@ def small_tokenizer() -> dict[str, Any]:
 def example(monkeypatch: pytest.MonkeyPatch, mesh: str) -> ModuleType:
     """The example as a module that runs on a mesh."""
     monkeypatch.setenv("GSPMD_MESH", mesh)
-    spec = spec_from_file_location("minilm", ROOT / "examples" / "minilm.py")
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_example("minilm.py")
 
 
 def embedded(module: ModuleType, folder: Path, texts: tuple[str, ...]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -181,6 +179,56 @@ def test_four_ranks_print_what_one_prints(monkeypatch: pytest.MonkeyPatch, tmp_p
             continue
         # As printed: the last of the four decimals may fall on either side.
         assert abs(float(a.split()[0]) - float(b.split()[0])) < 1.5e-4 and a.split()[1:] == b.split()[1:]
+
+
+def on_ranks(folder: Path, out: Path, texts: tuple[str, ...], mesh: str) -> list[dict[str, Any]]:
+    """Run the example on as many ranks as the mesh has; what each rank held and read."""
+    ranks = prod(int(part.partition("=")[2]) for part in mesh.split(","))
+    run_example("tests/examples/minilm_on_ranks.py", str(folder), str(out), *texts, ranks=ranks, mesh=mesh)
+    return [json.loads((out / f"rank-{rank}.json").read_text()) for rank in range(ranks)]
+
+
+def check_reads(folder: Path, told: list[dict[str, Any]]) -> None:
+    """Every element was read: once by all ranks together, or by each rank once; and no rank read more than it held."""
+    types = safetensors.open(folder / "model.safetensors").types
+    touched: dict[str, NDArray[np.uint8]] = {}
+    for rank in told:
+        # What a rank holds is padded where a dimension does not divide.
+        assert sum(r["bytes"] for r in rank["reads"]) <= rank["held"]
+        for r in rank["reads"]:
+            seen = touched.setdefault(r["name"], np.zeros(r["shape"] or types[r["name"]].shape, np.uint8))
+            part = seen[tuple(slice(*bounds) for bounds in r["part"])]
+            part += 1
+            assert r["bytes"] == part.size * types[r["name"]].dtype.itemsize
+    for name, seen in touched.items():
+        assert seen.min() == seen.max() in (1, len(told)), name
+    whole = sum(seen.size * types[name].dtype.itemsize for name, seen in touched.items())
+    split = sum(seen.size * types[name].dtype.itemsize for name, seen in touched.items() if seen.max() == 1)
+    assert split > 0.8 * whole
+    assert sum(r["bytes"] for rank in told for r in rank["reads"]) == split + len(told) * (whole - split)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("mesh", ["model=4", "model=3"])
+def test_ranks_read_their_own_part_of_the_weights(tmp_path: Path, mesh: str) -> None:
+    folder = small_model(tmp_path)
+    check_reads(folder, on_ranks(folder, tmp_path, TEXTS, mesh))
+
+
+@pretrained
+@pytest.mark.mpi
+@pytest.mark.parametrize("mesh", ["model=4", "model=3"])
+def test_the_pretrained_model_on_ranks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mesh: str) -> None:
+    module = example(monkeypatch, "model=1")
+    folder = module.package_folder()
+    told = on_ranks(folder, tmp_path, module.SENTENCES, mesh)
+    check_reads(folder, told)
+    assert max(rank["held"] for rank in told) < 1.05 / len(told) * (folder / "model.safetensors").stat().st_size
+    one, expected = embedded(module, folder, module.SENTENCES)
+    found = np.load(tmp_path / "vectors.npy")
+    for other in (one, expected.astype(np.float32)):
+        close = compare(found, other, terms=1536)
+        assert close, close.message
 
 
 @pretrained

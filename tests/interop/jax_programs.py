@@ -160,6 +160,8 @@ _case("at_set", lambda x, i: x.at[i].set(0.0), _floats(5, 3), np.array([1, 3]))
 _case("at_add", lambda x, i, u: x.at[i, 1:].add(u), _floats(5, 3), np.array([1, 1]), _floats(2, 2))
 _case("at_max", lambda x, i: x.at[i].max(0.3), _floats(5), np.array([1, 4]))
 _case("at_multiply", lambda x, i: x.at[i].multiply(2.0), _floats(5), np.array([1, 1]))
+_case("at_subtract", lambda x, i: x.at[i].subtract(2.0), _floats(5), np.array([1, 1]))
+_case("at_apply", lambda x, i: x.at[i].apply(jnp.sin), _floats(5, 2), np.array([1, 4, 1]))
 _case("at_get", lambda x, i: x.at[i].get(mode="fill", fill_value=7.0), _floats(5), np.array([1, 9, -1]))
 _case("take_along", lambda x, i: jnp.take_along_axis(x, i, 1), _floats(4, 5), np.array([[1], [0], [4], [2]]))
 _case("strides", lambda x: x[::2, ::-1], _floats(5, 4))
@@ -188,6 +190,9 @@ _case("vmap", jax.vmap(lambda a, b: a @ b + jnp.sum(a)), _floats(3, 4, 5), _floa
 _case(
     "batched_dot", lambda a, b: lax.dot_general(a, b, (((2,), (1,)), ((0,), (0,)))), _floats(3, 4, 5), _floats(3, 5, 2)
 )
+
+_case("mulhi", lax.mulhi, np.array([1 << 30, -7], np.int32), np.array([12345, 1 << 29], np.int32))
+_case("ragged_dot", lax.ragged_dot, _floats(7, 3), _floats(2, 3, 4), np.array([5, 1], np.int32))
 
 # -- nesting -----------------------------------------------------------------------------------------------------------
 

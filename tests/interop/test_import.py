@@ -219,7 +219,7 @@ def test_a_reduction_by_any_other_region_keeps_it() -> None:
     assert [n.op.name for n in import_stablehlo(text).body.nodes] == ["constant", "reduce"]
     assert compare(run(text, X)[0], np.multiply.reduce(X, 1), terms=4)
     outside = text.replace("%p, %i", "%p, %s").replace("%x: tensor<3x4xf32>", "%x: tensor<3x4xf32>, %s: tensor<f32>")
-    assert "uses a value from outside" in refused(outside)
+    assert compare(run(outside, X, np.float32(2))[0], 16 * np.multiply.reduce(X, 1), terms=4)
 
 
 def test_chlo_broadcasts() -> None:
@@ -264,28 +264,15 @@ def test_all_that_is_not_supported_is_told_at_once() -> None:
         %4 = "other.op"(%x) : (tensor<3x4xf32>) -> tensor<3x4xf32>
         return %3 : tensor<3x4xf32>"""
     told = refused(function(body, "%x: tensor<3x4xf32>, %d: tensor<?xf32>"))
-    assert "for 6 reasons" in told
+    assert "for 5 reasons" in told
     for line in (
         "3: the type tensor<?xf32> has a dynamic dimension",
-        "4: the op stablehlo.create_token talks to the host",
-        "5: the op stablehlo.infeed",
+        "5: the op stablehlo.infeed talks to the host",
         "7: the custom call @foo is not known here",
         "8: stablehlo.add has attributes that are not known here: my.attr",
         "9: the op other.op is not known here",
     ):
         assert line in told
-
-
-CALL = '"stablehlo.custom_call"(%x) {call_target_name = "SPMDFullToShardShape", mhlo.sharding = "{manual}"}'
-REFUSED = [
-    (f"%0 = {CALL} : (tensor<3x4xf32>) -> tensor<3x4xf32>", "per-device code"),
-    ('%0 = stablehlo.add %x, %x {mhlo.sharding = "{manual}"} : tensor<3x4xf32>', "is manual"),
-]
-
-
-@pytest.mark.parametrize(("op", "message"), REFUSED)
-def test_per_device_code_is_refused(op: str, message: str) -> None:
-    assert message in refused(function(f"{op}\nreturn %0 : tensor<3x4xf32>"))
 
 
 @pytest.mark.parametrize(

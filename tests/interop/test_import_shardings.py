@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import gspmd
 from gspmd.interop.import_stablehlo import import_stablehlo
 from gspmd.ir.errors import ShardingError, UsageError
 from gspmd.ir.graph import Program
@@ -95,36 +96,43 @@ def test_named_computations_and_meshes_without_axes() -> None:
     assert shardings(program(body, before=f"{MESH}sdy.mesh @empty = <[]>\n")) == ["[a, _]", "[_, b]"]
 
 
-@pytest.mark.parametrize(
-    ("op", "warning"),
-    [
-        ('sdy.sharding_constraint %x <@mesh, [{"a"}p1, {}]>', "priorities"),
-        ("sdy.propagation_barrier %x allowed_direction=BACKWARD", "propagation_barrier"),
-    ],
-)
-def test_what_is_not_used_is_said(op: str, warning: str) -> None:
-    with pytest.warns(UserWarning, match=warning):
-        program(f"%0 = {op} : {T}\nreturn %0 : {T}")
+def test_priorities_are_kept() -> None:
+    assert shardings(
+        program(f'%0 = sdy.sharding_constraint %x <@mesh, [{{"a"}}p1, {{?}}p2]> : {T}\nreturn %0 : {T}')
+    ) == ["[a#1, _?#2]"]
 
 
-def test_annotations_on_two_meshes_are_refused() -> None:
+@pytest.mark.parametrize(("direction", "expected"), [("NONE", "[_, _]"), ("FORWARD", "[a, _]"), ("BACKWARD", "[_, _]")])
+def test_barriers_stop_what_they_say(direction: str, expected: str) -> None:
+    body = f"""%0 = sdy.propagation_barrier %x allowed_direction={direction} : {T}
+        %1 = stablehlo.tanh %0 : {T}
+        return %1 : {T}"""
+    c = gspmd.compile(gspmd.Module(program(body, '{sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}')))
+    (result,) = c.stage("propagated").output_types
+    assert result.sharding is not None and result.sharding.text() == expected
+
+
+def test_a_group_is_sharded_alike_from_there_on() -> None:
+    body = f"""%0 = sdy.sharding_constraint %x <@mesh, [{{"a"}}, {{}}]> : {T}
+        %1 = stablehlo.constant dense<1.0> : {T}
+        sdy.sharding_group %0 group_id = 3 : {T}
+        sdy.sharding_group %1 group_id = 3 : {T}
+        %2 = stablehlo.negate %1 : {T}
+        return %2 : {T}"""
+    (result,) = gspmd.compile(gspmd.Module(program(body))).stage("propagated").output_types
+    assert result.sharding is not None and result.sharding.text() == "[a, _]"
+
+
+def test_annotations_on_a_second_mesh_are_said_on_the_first() -> None:
     two = f'{MESH}sdy.mesh @other = <["c"=8]>\n'
     body = f'%0 = sdy.sharding_constraint %x <@other, [{{"c"}}, {{}}]> : {T}\nreturn %0 : {T}'
-    with pytest.raises(UsageError, match="two meshes"):
-        program(body, '{sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}', "", two)
+    assert shardings(program(body, '{sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}', "", two)) == ["[a+b, _]"]
+    odd = f'{MESH}sdy.mesh @other = <["c"=8], device_ids=[1,0,2,3,4,5,6,7]>\n'
+    with pytest.raises(UsageError, match="no product of pieces"):
+        program(body, '{sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}', "", odd)
 
 
 def test_strings_for_different_numbers_of_devices_are_refused() -> None:
     body = f'%0 = stablehlo.tanh %x {{mhlo.sharding = "{{devices=[4,1]<=[4]}}"}} : {T}\nreturn %0 : {T}'
     with pytest.raises(ShardingError, match=r"assigns 4 devices, but .* assigns 8"):
         program(body, '{mhlo.sharding = "{devices=[4,2]<=[8]}"}', "", "")
-
-
-def test_regions_of_per_device_code_are_refused() -> None:
-    body = f"""%0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{{"a"}}, {{}}]>]
-          out_shardings=[<@mesh, [{{"a"}}, {{}}]>] manual_axes={{"a"}} (%y: tensor<4x8xf32>) {{
-            sdy.return %y : tensor<4x8xf32>
-          }} : ({T}) -> {T}
-        return %0 : {T}"""
-    with pytest.raises(UsageError, match="per-device code"):
-        program(body)

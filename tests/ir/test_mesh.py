@@ -73,12 +73,17 @@ def test_text_round_trip_and_copies() -> None:
     assert Mesh({"data": 2, "model": 4}).text() == "[data=2, model=4]"
     assert Mesh({"x": 2}, [1, 0]).text() == "[x=2] devices=[1,0]"
     assert Mesh({}).size == 1
+    assert Mesh(data=2, model=4) == Mesh({"data": 2, "model": 4}) == Mesh({"data": 2}, model=4)
+    assert Mesh(x=2, device_order=[1, 0]) == Mesh({"x": 2}, [1, 0])
 
 
 @pytest.mark.parametrize(
     ("make", "rule", "words"),
     [
         (lambda: Mesh({"x": 0}), "mesh.C2", "size 0"),
+        (lambda: Mesh(x=0), "mesh.C2", "size 0"),
+        (lambda: Mesh({"x": 2}, x=2), "mesh.C1", "twice"),
+        (lambda: Mesh(name=2), "mesh.C1", "is a text, got 2"),  # type: ignore[arg-type]
         (lambda: Mesh({"a b": 2}), "mesh.C1", "'a b'"),
         (lambda: Mesh({"_": 2}), "mesh.C1", "'_'"),
         (lambda: Mesh([("x", 2), ("x", 3)]), "mesh.C1", "twice"),

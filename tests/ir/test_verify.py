@@ -206,6 +206,51 @@ def test_c12_local_types_have_no_sharding() -> None:
     refused(dot("(%a: f32[8@x, 4], %b: f32[4, 8@y])", "f32[8@x, 8@y]", "local"), "C12", "%a", "per device")
 
 
+# -- per-device code --------------------------------------------------------------------------------------------------
+
+
+def by_hand(stage: str, body: str, inner: str, result: str, head: str = "(%a: f32[8@x, 4])") -> Program:
+    """A region along x whose parameter is %p and whose last line returns %q."""
+    text = f"""  %r = manual_computation(%a) in_shardings=[[x, _]] out_shardings=[[x, _]] axes=[x] (%p: {inner}) {{
+{body}
+    return %q
+  }} : {result}"""
+    return program(text, stage, head, result)
+
+
+def test_per_device_code_is_right() -> None:
+    body = "    %q = all_reduce(%p) axes=[x] monoid=add : "
+    verify(by_hand("annotated", f"{body}f32[4, 4]", "f32[4, 4]", "f32[8@x, 4]"), OPS)
+    inner = "f32[4, 4@y]!(x)"
+    right = by_hand("explicit", body + inner, inner, "f32[8@x, 4@y]", "(%a: f32[8@x, 4@y])")
+    verify(right, OPS)
+
+
+def test_c11_a_whole_is_split_as_its_part_is() -> None:
+    body, inner = "    %q = negate(%p) : f32[4, 4@y]!(x)", "f32[4, 4@y]!(x)"
+    refused(by_hand("explicit", body, inner, "f32[8@x, 4@y]"), "C11", "no whole of its part")
+    refused(by_hand("explicit", body, inner, "f32[8, 4@y]", "(%a: f32[8@x, 4@y])"), "C11", "%r", "no whole of its part")
+
+
+def test_c13_devices_exchange_data_along_manual_axes_only() -> None:
+    body = "    %q = all_reduce(%p) axes=[y] monoid=add : f32[4, 4]"
+    refused(by_hand("annotated", body, "f32[4, 4]", "f32[8@x, 4]"), "C13", "mesh axis y", "not manual here")
+    number = "  %i = axis_index() axes=[x] : i32[]\n  %f = convert(%i) dtype=f32 : f32[]\n"
+    alone = f"{number}  %r = broadcast_in_dim(%f) shape=[4] : f32[4]"
+    refused(program(alone, "annotated", "(%a: f32[4])", "f32[4]"), "C13", "axis_index", "mesh axis x")
+
+
+def test_c14_annotations_know_where_they_are() -> None:
+    body = "    %q = sharding_constraint(%p) sharding={0} : f32[4{1}, 4@y]{2}"
+    inside = by_hand("annotated", body.format("[_, y]!(x)", "", "!(x)"), "f32[4, 4]", "f32[8@x, 4]")
+    verify(inside, OPS)
+    for said in (("[_, y]", "", ""), ("[x, y]", "@x", "")):
+        wrong = by_hand("annotated", body.format(*said), "f32[4, 4]", "f32[8@x, 4]")
+        refused(wrong, "C14", "manual over nothing", "per-device code along x", "end its sharding in !(x)")
+    outside = "  %r = sharding_constraint(%a) sharding=[_, y]!(x) : f32[8, 4@y]!(x)"
+    refused(program(outside, "annotated", "(%a: f32[8, 4])", "f32[8, 4@y]!(x)"), "C14", "manual over x", "leave")
+
+
 # -- the agreement itself ---------------------------------------------------------------------------------------------
 
 

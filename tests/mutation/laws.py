@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -17,7 +18,7 @@ from gspmd.kernels.closeness import compare
 from gspmd.ops import OPS
 from tests.ops.evaluate import evaluate
 from tests.ops.inputs import example_inputs
-from tests.partitioner import soundness
+from tests.partitioner import collective_soundness, soundness
 
 # What an op's own code may raise when its rule lies to it.
 _CRASHES = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RuntimeError)
@@ -34,17 +35,26 @@ UNCLAIMED = {
 
 def fault(op: OpDef[Any]) -> str | None:
     """How the laws find the op's rule to be wrong: `numbers`, `refused`, `crash`, `unsaid`; None if they do not."""
+    if op.name in collective_soundness.RULED:
+        return _verdict(lambda: collective_soundness.check(op), "numbers")
     programs = [(text, parse_example(text, {**OPS, op.name: op})) for text in op.examples]
     for law in (_runs, _says_all):
         for text, program in programs:
-            try:
-                law(program, text)
-            except AssertionError:
-                return "unsaid" if law is _says_all else "numbers"
-            except GspmdError:
-                return "refused"
-            except _CRASHES:
-                return "crash"
+            found = _verdict(partial(law, program, text), "unsaid" if law is _says_all else "numbers")
+            if found is not None:
+                return found
+    return None
+
+
+def _verdict(law: Callable[[], None], broken: str) -> str | None:
+    try:
+        law()
+    except AssertionError:
+        return broken
+    except GspmdError:
+        return "refused"
+    except _CRASHES:
+        return "crash"
     return None
 
 

@@ -9,17 +9,22 @@ from gspmd.ir.parser import parse_example
 from gspmd.ops import OPS
 from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.mutants import mutants
+from tests.partitioner import collective_soundness
 from tests.partitioner.soundness import rule_of
 
-RULED = tuple(op.name for op in OPS.values() if op.rule is not None and op.examples)
+RULED = (*(op.name for op in OPS.values() if op.rule is not None and op.examples), *collective_soundness.RULED)
 
 
 @cache
 def mutant_names(op: str) -> tuple[str, ...]:
     """The names of an op's mutants, over all of its examples."""
     found: dict[str, None] = {}
-    for text in OPS[op].examples:
-        found.update((name, None) for name, _ in mutants(OPS[op], rule_of(parse_example(text, OPS))))
+    if op in collective_soundness.RULED:
+        rules = collective_soundness.rules(OPS[op])
+    else:
+        rules = [rule_of(parse_example(text, OPS)) for text in OPS[op].examples]
+    for rule in rules:
+        found.update((name, None) for name, _ in mutants(OPS[op], rule))
     return tuple(found)
 
 

@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gspmd.ir.graph import Program, Region, Value
-from gspmd.ir.opdef import Shards, Transport
+from gspmd.ir.mesh import Mesh
+from gspmd.ir.opdef import Shards
+from gspmd.runtime.transport import LockstepTransport
+from gspmd.runtime.walker import Walker
 
 Array = NDArray[Any]
 
@@ -18,8 +21,12 @@ class OneDevice:
     """A machine that holds the only shard."""
 
     @property
-    def transport(self) -> Transport:
-        raise AssertionError("one device has nobody to talk to")
+    def transport(self) -> LockstepTransport:
+        return LockstepTransport(Mesh({}))
+
+    def across(self, mesh: Mesh) -> Walker:
+        """What runs per-device code: all devices of the mesh, in lockstep."""
+        return Walker(self.transport).across(mesh)
 
     def run(self, region: Region, arguments: Sequence[Shards]) -> list[Shards]:
         """Run a region on lists of shards."""

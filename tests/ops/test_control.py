@@ -17,6 +17,7 @@ from gspmd.ir.opdef import node_rule
 from gspmd.ir.sharding import Sharding
 from gspmd.ir.types import TensorType
 from gspmd.ops.annotate import OPTIMIZATION_BARRIER, SHARDING_CONSTRAINT, ShardingConstraintAttrs
+from gspmd.ops.collective import ALL_REDUCE
 from gspmd.ops.control import CASE, WHILE, WhileAttrs
 from gspmd.ops.elementwise import ADD, COMPARE, MULTIPLY, NEGATE, SINE
 from gspmd.ops.layout import RESHAPE
@@ -159,18 +160,33 @@ def test_a_bool_picks_one_of_two(index: bool, want: int) -> None:
 
 
 @pytest.mark.parametrize("op", ["while", "case"])
-def test_devices_must_agree_on_what_decides(op: str) -> None:
-    walker = Walker(LockstepTransport(Mesh({"x": 2})))
+@pytest.mark.parametrize("exchange", [None, "x", "y"])
+def test_devices_go_their_own_ways(op: str, exchange: str | None) -> None:
+    """On a mesh x=2, y=2 devices with one x agree: they may exchange data along y, but not along x."""
+    mesh = Mesh({"x": 2, "y": 2})
+    axes = () if exchange is None else (mesh.axis(exchange),)
+
+    def summed(b: Builder, x: Value) -> Value:
+        return ALL_REDUCE(b, x, axes=axes, monoid="add")
+
+    numbers, data = [np.array(i, np.int32) for i in (0, 0, 2, 2)], [np.array([1.0, 10.0**i, i]) for i in range(4)]
     if op == "case":
-        branches = tuple(region([F64], lambda b, x: [x]) for _ in range(2))
+        branches = tuple(region([F64], lambda b, x, k=k: [summed(b, x) if k % 2 == 0 else x]) for k in range(3))
         whole = region([I32, F64], lambda b, *xs: list(CASE.emit(b, xs, Attrs(), branches)))
-        arguments = [[np.array(0, np.int32), np.array(1, np.int32)], [np.zeros(3)] * 2]
     else:
-        body = region([I32], lambda b, i: [ADD(b, i, scalar(b, 1, "i32"))])
-        whole = region([I32], lambda b, i: list(WHILE.emit(b, (i,), WhileAttrs(), (counting(3, [I32]), body))))
-        arguments = [[np.array(0, np.int32), np.array(1, np.int32)]]
-    with pytest.raises(ExecutionError, match="disagree"):
-        walker.run(whole, arguments)
+        body = region([I32, F64], lambda b, i, x: [ADD(b, i, scalar(b, 1, "i32")), summed(b, x)])
+        loops = (counting(3, [I32, F64]), body)
+        whole = region([I32, F64], lambda b, *xs: [WHILE.emit(b, xs, WhileAttrs(), loops)[1]])
+    walker = Walker(LockstepTransport(mesh))
+    if exchange == "x":
+        with pytest.raises(ExecutionError, match=r"collective.C4: devices .* wait for ever"):
+            walker.run(whole, [numbers, data])
+        return
+    (found,) = walker.run(whole, [numbers, data])
+    sums = [1 if op == "case" or i == 2 else 3 for i in (0, 0, 2, 2)] if exchange else [0] * 4
+    for i, (x, times) in enumerate(zip(found, sums, strict=True)):
+        pair = data[i] + data[i ^ 1]
+        np.testing.assert_array_equal(x, pair * 2 ** (times - 1) if times else data[i])
 
 
 def test_flow_groups_hold_the_places_of_one_value() -> None:

@@ -12,18 +12,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gspmd.ir.dtypes import DTYPES
-from gspmd.ir.errors import TraceError, TypeRuleError
+from gspmd.ir.errors import GspmdError, TraceError, TypeRuleError
 from gspmd.ir.opdef import node_rule
 from gspmd.ir.types import TensorType
 from gspmd.kernels.monoids import combine
 from gspmd.ops.addressing import SCATTER_MONOIDS, GatherAttrs, ScatterAttrs
 from gspmd.ops.indexing import GATHER, SCATTER
+from gspmd.ops.reduce import CUSTOM
 from tests.ops import specification as spec
 from tests.ops.bench import localized, node_of, pull, type_of
 from tests.ops.cases import parse
+from tests.ops.evaluate import evaluate
 from tests.ops.inputs import example_inputs
 from tests.ops.test_slicing import NAMES, kernel, same, values
 
+MONOIDS = [m for m in SCATTER_MONOIDS if m != CUSTOM]
 INDICES = st.sampled_from(["i8", "u8", "i32", "u32", "i64", "u64"])
 
 
@@ -81,6 +84,14 @@ def as_scatter(attrs: GatherAttrs, monoid: str) -> ScatterAttrs:
     )
 
 
+def fitting(monoid: str, dtype: str) -> str:
+    """The monoid, or another where the dtype has no such: bits of floats, the larger of two complex numbers."""
+    kind = DTYPES[dtype].kind
+    if monoid in ("max", "min") and kind == "c":
+        return "mul"
+    return "add" if monoid in ("and", "or", "xor") and kind not in "biu" else monoid
+
+
 def fold_of(monoid: str) -> Any:
     return (lambda old, new: new) if monoid == "set" else combine(monoid)
 
@@ -99,11 +110,10 @@ def test_gather(case: Any, dtype: str) -> None:
 
 
 @settings(max_examples=200)
-@given(lookups(), NAMES, st.sampled_from(SCATTER_MONOIDS))
+@given(lookups(), NAMES, st.sampled_from(MONOIDS))
 def test_scatter(case: Any, dtype: str, monoid: str) -> None:
     shape, indices, attrs = case
-    if monoid in ("max", "min") and dtype in ("c64", "c128"):
-        monoid = "mul"
+    monoid = fitting(monoid, dtype)
     numbers = as_scatter(attrs, monoid)
     x = values(shape, dtype)
     updates = values(update_shape(shape, indices, attrs), dtype, 1)
@@ -133,10 +143,11 @@ def test_gather_on_split_dims(case: Any, dtype: str, parts: list[int]) -> None:
     lookups(1, 7),
     st.sampled_from(["f32", "i32", "bool"]),
     st.lists(st.integers(1, 4), min_size=12, max_size=12),
-    st.sampled_from(SCATTER_MONOIDS),
+    st.sampled_from(MONOIDS),
 )
 def test_scatter_on_split_dims(case: Any, dtype: str, parts: list[int], monoid: str) -> None:
     shape, indices, attrs = case
+    monoid = fitting(monoid, dtype)
     x, updates = values(shape, dtype), values(update_shape(shape, indices, attrs), dtype, 1)
     node = node_of(SCATTER, [type_of(x), type_of(indices), type_of(updates)], as_scatter(attrs, monoid))
     got, want = (
@@ -146,7 +157,28 @@ def test_scatter_on_split_dims(case: Any, dtype: str, parts: list[int], monoid: 
     np.testing.assert_array_equal(got, want, strict=True)
 
 
-@pytest.mark.parametrize("example", [*GATHER.examples, *SCATTER.examples])
+ROWS = (
+    "update_window_dims=[1] inserted_window_dims=[0] input_batching_dims=[] scatter_indices_batching_dims=[] "
+    "scatter_dims_to_operand_dims=[0] index_vector_dim=1"
+)
+
+
+def test_a_region_takes_an_elements_updates_one_after_the_other() -> None:
+    """Twice what is there plus the update: not associative, so that no two updates may be joined first."""
+    program = parse(
+        f"scatter(i32[4, 3], i32[6], i32[6, 3]) {ROWS} monoid=custom (%a: i32[], %b: i32[]) {{ "
+        "%d = add(%a, %a) : i32[] %s = add(%d, %b) : i32[] return %s }"
+    )
+    x, indices, updates = np.arange(12).reshape(4, 3), np.array([1, 0, 1, 9, 1, -1]), np.arange(18).reshape(6, 3) + 5
+    want = x.copy()
+    for i, u in zip(indices, updates, strict=True):
+        if 0 <= i < 4:
+            want[i] = 2 * want[i] + u
+    (got,) = evaluate(program, *(a.astype(np.int32) for a in (x, indices, updates)))
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("example", [*GATHER.examples, *(e for e in SCATTER.examples if CUSTOM not in e)])
 def test_examples_on_split_dims(example: str) -> None:
     """Every factor that can be split and every pair, into 2, 3 and 4 parts."""
     program = parse(example)
@@ -265,9 +297,26 @@ def test_type_rules_of_gather(changes: dict[str, Any], rule: str) -> None:
         (TensorType("f32", (8, 5)), "add", "scatter.C4"),
         (TensorType("f64", (7, 5)), "add", "scatter.C4"),
         (TensorType("f32", (7, 5)), "xor", "scatter.C10"),
+        (TensorType("f32", (7, 5)), "average", "scatter.C10"),
+        (TensorType("f32", (7, 5)), "custom", "scatter.C11"),
     ],
 )
 def test_type_rules_of_scatter(updates: TensorType, monoid: str, rule: str) -> None:
     with pytest.raises(TypeRuleError) as error:
         node_of(SCATTER, [TensorType("f32", (12, 5)), TensorType("i32", (7,)), updates], as_scatter(GOOD, monoid))
     assert error.value.rule == rule
+
+
+@pytest.mark.parametrize(
+    ("operands", "region", "rule"),
+    [
+        ("f32[4, 3], i32[6]", "(%a: f32[], %b: f32[]) { return %b }", "scatter.C1"),
+        ("f32[4, 3], f32[5, 3], i32[6], f32[6, 3], f32[6, 3]", "(%a: f32[], %b: f32[]) { return %b }", "scatter.C12"),
+        ("f32[4, 3], i32[6], f32[6, 3]", "(%a: f32[], %b: i32[]) { return %a }", "scatter.C13"),
+        ("f32[4, 3], i32[6], f32[6, 3]", "(%a: f32[], %b: f32[]) { return %a, %b }", "scatter.C14"),
+    ],
+)
+def test_type_rules_of_scatter_by_a_region(operands: str, region: str, rule: str) -> None:
+    with pytest.raises(GspmdError) as error:
+        parse(f"scatter({operands}) {ROWS} monoid=custom {region}")
+    assert rule in str(error.value)

@@ -183,6 +183,37 @@ def test_top_k_takes_the_first_of_equals(dtype: Any) -> None:
         assert (values == np.take_along_axis(x, order, 1)).all()
 
 
+@pytest.mark.parametrize("k", [1, 3, 16])
+@pytest.mark.parametrize("levels", [1, 7, 1 << 30])
+def test_top_k_of_long_rows(k: int, levels: int) -> None:
+    rng = np.random.default_rng(k)
+    x = rng.integers(0, levels, (3, 2, 1037)).astype(np.float32)
+    x[0, 1, ::100] = np.nan
+    values, places = sorting.top_k(x, k)
+    order = np.argsort(sorting.order_codes(x, True, True), axis=-1, kind="stable")[..., :k]
+    assert np.array_equal(places, order) and np.array_equal(values, np.take_along_axis(x, order, -1), equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_codes_turn_back_into_elements(dtype: str) -> None:
+    x = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, -1.5, 6e-8], dtype)
+    for descending in (False, True):
+        codes = sorting.order_codes(x, True, descending)
+        assert sorting.from_codes(codes, x, descending).tobytes() == x.tobytes()
+        ordered = x[np.argsort(codes)]
+        if descending:
+            ordered = ordered[::-1]
+        wanted = np.array([-np.nan, -np.inf, -1.5, -0.0, 0.0, 6e-8, 1.5, np.inf, np.nan], dtype)
+        assert ordered.tobytes() == wanted.tobytes()
+
+
+def test_codes_do_not_write_into_the_elements() -> None:
+    for x in (np.arange(9, dtype=np.uint32), np.array([True, False])):
+        before = x.copy()
+        sorting.order_codes(x, True, True)
+        assert np.array_equal(x, before)
+
+
 def test_top_k_orders_edges_as_jax_does() -> None:
     from jax import lax
 

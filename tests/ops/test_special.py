@@ -122,7 +122,7 @@ BROKEN = {
     "acos.C1": "acos(i32[4])",
     "next_after.C2": "next_after(f32[4], f32[5])",
     "bitcast_convert.C1": "bitcast_convert(c64[4]) dtype=u64",
-    "bitcast_convert.C2": "bitcast_convert(u8[4]) dtype=u4",
+    "bitcast_convert.C2": "bitcast_convert(u8[4]) dtype=bool",
     "bitcast_convert.C4": "bitcast_convert(u8[4, 3]) dtype=f32",
     "map.C1": "map(f32[4])",
     "map.C2": "map(f32[4], f32[5]) (%a: f32[], %b: f32[]) { return %a }",

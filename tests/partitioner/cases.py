@@ -20,7 +20,8 @@ from gspmd.ir.sharding import DimSharding, Sharding
 from gspmd.ir.types import TensorType
 from gspmd.kernels.closeness import compare
 from gspmd.kernels.finite import limits
-from gspmd.ops.collective import RESHARD, ReshardAttrs
+from gspmd.ops.collective import RESHARD
+from gspmd.ops.collective_types import ReshardAttrs
 from gspmd.optimizer.expand import expand
 from gspmd.partitioner.collectives import lower_reshards
 from gspmd.partitioner.localize import localize

@@ -100,7 +100,7 @@ def test_cheapest_plan() -> None:
     """What the three plans are for: bytes and collectives do not grow with the devices where they need not."""
     n, axes = 64 * 512, _axes(512)
     half = fetch_plan(Reading(n, axes, 64, n // 2, axes, 32))
-    assert (half.kind, half.wire, sum(h.rounds for h in half.hops)) == ("affine", 128, 2)
+    assert (half.kind, half.wire, sum(h.rounds for h in half.hops)) == ("affine", 64, 2)
     turned = fetch_plan(Reading(n, axes, 64, n, axes, 64, mul=-1, add=n - 1))
     assert (turned.kind, turned.wire, sum(h.rounds for h in turned.hops)) == ("affine", 64, 1)
     shifted = fetch_plan(Reading(n, axes, 64, n, axes, 64, add=-1))

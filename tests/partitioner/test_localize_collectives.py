@@ -15,7 +15,8 @@ from gspmd.ir.sharding import DimSharding, Sharding
 from gspmd.ir.types import TensorType
 from gspmd.kernels.closeness import compare
 from gspmd.kernels.monoids import combine
-from gspmd.ops.collective import RESHARD, ReshardAttrs
+from gspmd.ops.collective import RESHARD
+from gspmd.ops.collective_types import ReshardAttrs
 from gspmd.runtime.layout import assemble, cut_shard
 from gspmd.runtime.transport import LockstepTransport
 from gspmd.runtime.walker import Walker

@@ -86,9 +86,34 @@ def test_a_minor_factor_passes_only_if_the_major_ones_are_used_up() -> None:
 
 def test_whole_factors_and_what_is_minor_to_them_carry_nothing() -> None:
     toy = Toy(MESH)
-    y = toy.op("Mn->Mn", toy.param(8, 8, at="[data, model]"), name="y")
+    y = toy.op("M->M", toy.param(8, at="[data]"), name="y")
     z = toy.op("aBc->(aBc)", toy.param(2, 4, 8, at="[data, _, model]"), name="z")
-    assert result(toy, y, z) == {"y": "[_, model]", "z": "[data]"}
+    assert result(toy, y, z) == {"y": "[_]", "z": "[data]"}
+
+
+def test_axes_on_a_whole_factor_go_to_an_unsplit_dimension_else_to_the_largest() -> None:
+    toy = Toy(MESH)
+    y = toy.op("Mnk->Mnk", toy.param(8, 4, 16, at="[data, _, _]"), name="y")
+    free = toy.op("Mnk->Mnk", toy.param(8, 4, 16, at="[data, _, model]"), name="free")
+    joined = toy.op("Mn->Mn", toy.param(8, 8, at="[data, model]"), name="joined")
+    before = toy.param(8, 4, name="before")
+    back = toy.shard(toy.op("Mn->Mn", before, name="after"), "[data, _]")
+    assert result(toy, y, free, joined, back) == {
+        "y": "[_, _, data]",
+        "free": "[_, data, model]",
+        "joined": "[_, model+data]",
+        "before": "[_, data]",
+        "after": "[data, _]",
+    }
+
+
+def test_a_bias_does_not_decide_how_activations_are_split() -> None:
+    """Were broadcasts heard early, the bias at hand would win against the activations, which come later."""
+    toy = Toy(MESH)
+    x, w, bias = toy.param(16, 32, at="[data, _]"), toy.param(32, 32), toy.param(32, at="[data]")
+    wide = toy.op("n->mn", bias, m=16, name="wide")
+    y = toy.op("mn,mn->mn", toy.op("mk,kn->mn", x, w), wide, name="y")
+    assert result(toy, y) == {"wide": "[data, _]", "y": "[data, _]"}
 
 
 def test_residual_keeps_activations_against_a_weight_split() -> None:
@@ -128,7 +153,7 @@ def test_closed_dimensions_are_exact_and_open_ones_may_be_refined() -> None:
         "closed": "[a, _]",
         "open": "[a+b, c]",
         "half": "[a+b, _]",
-        "never": "[a, c]^(b)",
+        "never": "[a, c]",
         "after": "[a+b, _]",
     }
 
@@ -229,3 +254,22 @@ def test_errors() -> None:
     done, _ = propagate(Program.of("p", Region((), (), ()), MESH))
     with pytest.raises(UsageError, match="at propagated"):
         propagate(done)
+
+
+def test_more_parts_win_and_the_other_stands_in_where_axes_are_taken() -> None:
+    """Two operands that want opposite things: each dimension gets something."""
+    toy = Toy(MESH)
+    x, y = toy.param(64, 64, at="[data, _]"), toy.param(64, 64, at="[model, _]")
+    toy.op("mn,mn->mn", x, y, name="more")
+    u, v = toy.param(64, 64, at="[data, model]"), toy.param(64, 64, at="[model, data]")
+    z = toy.op("mn,mn->mn", u, v, name="both")
+    assert result(toy, z) == {"more": "[model, _]", "both": "[data, model]"}
+
+
+def test_a_crop_that_moves_cells_far_says_little() -> None:
+    """What a later annotation says of half a tensor is heard before the split of the whole."""
+    toy = Toy(MESH)
+    half = CROP.emit(toy.builder, (toy.param(64, 32, at="[data, _]"),), CropAttrs(32), loc=toy.loc(), name="half")[0]
+    most = CROP.emit(toy.builder, (toy.param(64, 32, at="[data, _]"),), CropAttrs(62), loc=toy.loc(), name="most")[0]
+    h, m = (toy.shard(x, "[_, data]") for x in (half, most))
+    assert result(toy, h, m) == {"half": "[_, data]", "most": "[data, _]"}

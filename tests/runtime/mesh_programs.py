@@ -14,6 +14,7 @@ import numpy as np
 import gspmd
 import gspmd.numpy as gnp
 from gspmd import Mesh, TensorType
+from gspmd import PartitionSpec as P
 from gspmd.ir.dtypes import dtype_kind
 
 Made = tuple[Callable[..., Any], list[TensorType]]
@@ -257,3 +258,57 @@ def untouched(mesh: Mesh) -> Made:
         return x, y, x, y[:2]
 
     return f, [f32(5), i32(4)]
+
+
+@program
+def by_hand(mesh: Mesh) -> Made:
+    """Every collective in per-device code, over one axis and two."""
+    both = ("a", "b")
+
+    def body(x, w):
+        rows = gspmd.all_reduce(x @ w, "b")
+        apart = gspmd.reduce_scatter(rows, both, 1)
+        turned = gspmd.all_to_all(rows, "a", 1, 0)
+        sent = gspmd.collective_permute(x, both, [(i, (i + 1) % mesh.size) for i in range(mesh.size)])
+        some = gspmd.collective_permute(x, "a", [(1, 0)])
+        number = gspmd.axis_index(both) * gspmd.axis_size("a")
+        most = gspmd.all_reduce(gnp.max(gspmd.all_gather(x, "a", 1)), both, "max")
+        return apart, turned, sent + number, some, most
+
+    out = (P("a", "b"), P(None, "a"), P("a", "b"), P("a", "b"), P())
+    return gspmd.shard_map(body, mesh, (P("a", "b"), P("b")), out), [f32(12, 12), f32(12, 12)]
+
+
+@program
+def by_hand_among_automatic(mesh: Mesh) -> Made:
+    """Over one axis by hand, over the other by annotations, ragged; a ring in a loop; and the gradient."""
+
+    def body(x, w):
+        n = gspmd.axis_size("a")
+
+        def step(held, _):
+            return gspmd.collective_permute(held, "a", [(i, (i + 1) % n) for i in range(n)]), gnp.sum(held, axis=0)
+
+        hidden = gspmd.shard(gnp.tanh(x @ w), mesh, None, "b")
+        _, sums = gspmd.scan(step, hidden, length=n)
+        return gspmd.all_reduce(sums, "a"), gspmd.shard(hidden, mesh, None, "b")
+
+    def loss(x, w):
+        y = gspmd.shard(x, mesh, ("a", "b"), None) * 0.5
+        sums, hidden = gspmd.shard_map(body, mesh, (P("a"), P()), (P(), P("a")), axes="a")(y, w)
+        return gnp.sum(sums * sums) + gnp.mean(hidden)
+
+    return lambda x, w: gspmd.value_and_grad(loss, argnums=(0, 1))(x, w), [f32(12, 7), f32(7, 5)]
+
+
+@program
+def own_ways(mesh: Mesh) -> Made:
+    """Devices that take branches, and rounds of loops, of their own."""
+
+    def body(x):
+        def grown(y):
+            return gspmd.while_loop(lambda z: gnp.sum(abs(z)) < 40.0, lambda z: z * 1.25, y)
+
+        return gspmd.switch(gspmd.axis_index("a"), [grown, lambda y: gspmd.all_reduce(y, "b"), lambda y: -y], x)
+
+    return gspmd.shard_map(body, mesh, P("a", "b"), P("a", "b")), [f32(12, 8)]

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -256,3 +257,40 @@ def test_equal_structures_of_other_shapes_are_one_kernel() -> None:
     (node,) = fused(scheduled(parse_program(text.replace("5, 40", "3, 80"), OPS)).body)
     assert isinstance(node.attrs, FusedAttrs)
     assert source_of(plan_of(node.regions[0], node.attrs)) == source_of(plan_of_case("adam"))
+
+
+@pytest.mark.parametrize("broken", ["plan_of", "source_of", "load"])
+def test_without_a_kernel_a_region_runs_op_by_op(
+    broken: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*arguments: Any) -> Any:
+        raise RuntimeError("this machine has no compiler")
+
+    monkeypatch.setattr(run, broken, fails)
+    monkeypatch.setattr(run, "_FAILURES", count())
+    caplog.set_level("DEBUG", run.__name__)
+    for name in ("adam", "masked softmax"):
+        program = parse_program(CASES[name], OPS)
+        arrays = inputs_of(program)
+        for got, meant in zip(executed(scheduled(program), arrays), executed(program, arrays), strict=True):
+            assert compare(got, meant, exact=True)
+    assert [(r.levelname, "this machine has no compiler" in (r.exc_text or "")) for r in caplog.records] == [
+        ("WARNING", True),
+        ("DEBUG", True),
+    ]
+
+
+def test_source_that_does_not_compile_is_no_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(run, "_FAILURES", count())
+    monkeypatch.setattr(run, "source_of", lambda plan: source_of(plan) + "    no_such_function(t)\n")
+    program = parse_program(CASES["adam"], OPS)
+    made = scheduled(program)
+    arrays = inputs_of(program)
+    executor = Executor(made)
+    for _ in range(2):  # the second run does not try again
+        results = [shards[0] for shards in executor.run_shards([[x] for x in arrays])]
+        for got, meant in zip(results, executed(program, arrays), strict=True):
+            assert compare(got, meant, exact=True)
+    assert len(caplog.records) == 1

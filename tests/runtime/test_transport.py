@@ -85,6 +85,22 @@ def test_results_do_not_share_memory_between_devices() -> None:
             assert not any(np.shares_memory(result, x) for x in call.xs), call.method
 
 
+def test_results_lie_in_memory_as_what_ranks_receive() -> None:
+    """Whatever the shards lie like: a product of matrices rounds as they lie, and ranks give the simulator's bits."""
+    mesh = Mesh({"a": 2})
+    axes = (mesh.axis("a"),)
+    shards = [np.arange(24.0).reshape(2, 4, 3).transpose(2, 1, 0) + i for i in range(2)]
+    transport = LockstepTransport(mesh)
+    for got in (
+        transport.all_gather(shards, axes, 2),
+        transport.all_to_all(shards, axes, 1, 2),
+        transport.reduce_scatter(shards, axes, 1, add),
+        transport.all_reduce(shards, axes, add),
+        transport.permute(shards, axes, ((0, 1),)),
+    ):
+        assert all(x.flags.c_contiguous for x in got)
+
+
 def test_groups_partition_the_devices() -> None:
     mesh = Mesh({"a": 2, "b": 3, "c": 2})
     axes = (mesh.axis("c"), mesh.axis("a"))

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 def run_text(text: str, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
     """The results of a module for its arguments; XLA's shardings are ignored, as there is one device."""
     import jax
-    from jaxlib import xla_client
+    from jaxlib import lapack, xla_client
 
+    vars(lapack)["_lapack"].initialize()  # XLA calls what has no address before
     device = jax.devices("cpu")[0]
     options = xla_client.CompileOptions()
     compiled = device.client.compile_and_load(text.encode(), xla_client.DeviceList((device,)), options)

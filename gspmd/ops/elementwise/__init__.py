@@ -22,6 +22,7 @@ from gspmd.ops.elementwise.arithmetic import FAMILY as ARITHMETIC
 from gspmd.ops.elementwise.bits import (
     AND,
     COUNT_LEADING_ZEROS,
+    MULHI,
     NOT,
     OR,
     POPCNT,
@@ -91,6 +92,7 @@ __all__ = [
     "LOG_PLUS_ONE",
     "MAXIMUM",
     "MINIMUM",
+    "MULHI",
     "MULTIPLY",
     "NEGATE",
     "NOT",

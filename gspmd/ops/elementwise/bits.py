@@ -44,6 +44,9 @@ NOT = pointwise_op(
     fast={"b": "not {0}", "iu": "~{0}"},
     dtypes="bool i32 u8",
 )
+MULHI = pointwise_op(
+    "mulhi", 2, "iu", kernels.mulhi, "The upper half of the bits of the product of integers.", dtypes="i32 u8 i64 u64"
+)
 POPCNT = pointwise_op("popcnt", 1, "iu", kernels.popcnt, "The number of bits set.", dtypes="i32 u8 i64")
 COUNT_LEADING_ZEROS = pointwise_op(
     "count_leading_zeros", 1, "iu", kernels.count_leading_zeros, "Zero bits above the highest set.", dtypes="i32 u8 u64"
@@ -60,5 +63,5 @@ SHIFT_RIGHT_LOGICAL = pointwise_op(
 )
 
 FAMILY: tuple[OpDef[Any], ...] = (
-    AND, OR, XOR, NOT, POPCNT, COUNT_LEADING_ZEROS, SHIFT_LEFT, SHIFT_RIGHT_ARITHMETIC, SHIFT_RIGHT_LOGICAL,
+    AND, OR, XOR, NOT, MULHI, POPCNT, COUNT_LEADING_ZEROS, SHIFT_LEFT, SHIFT_RIGHT_ARITHMETIC, SHIFT_RIGHT_LOGICAL,
 )  # fmt: skip

@@ -76,6 +76,7 @@ REDUCE_WINDOW = OpDef(
     rule=reducing.reduce_window_rule,
     kernel=reducing.reduce_window_kernel,
     execute=reducing.reduce_window_execute,
+    fold=reducing.reduce_window_fold,
     vjp=_reduce_window_vjp,
     examples=(
         "reduce_window(f32[9, 4]) window={size=[3, 1] stride=[2, 1] low=[1, 0] high=[1, 0]}",

@@ -80,6 +80,11 @@ def reduce_window_rule(types: Types, results: Types, attrs: ReduceWindowAttrs) -
     return Rule(tuple(factors), (*maps, *((),) * (n if custom else 0)), (result,) * n, linear, flops)
 
 
+def reduce_window_fold(types: Types, attrs: ReduceWindowAttrs) -> Window | None:
+    """The window itself."""
+    return attrs.window if attrs.monoid == CUSTOM else None
+
+
 def reduce_window_kernel(attrs: ReduceWindowAttrs, x: Array) -> Array:
     """By a monoid."""
     return kernels.reduce_window(attrs.monoid, x, attrs.window)

@@ -169,13 +169,17 @@ def _reach(side: WindowDim) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """One dimension: which part of operand and source is fetched, and where this device's results lie in it."""
+    """One dimension: which part of operand and source is fetched, and where this device's results lie in it.
+
+    `reach` of a window to either side, and how much `before` the results is fetched.
+    """
 
     operand: Reading
     source: Reading
     plan: Geometry
     side: WindowDim
     reach: int
+    before: int
 
 
 def select_and_scatter_localize(ctx: Localizer, operands: Sequence[Value]) -> Sequence[Value]:
@@ -204,7 +208,7 @@ def select_and_scatter_localize(ctx: Localizer, operands: Sequence[Value]) -> Se
     given = [x, source, *operands[2:at], *(v for v in (eligible, live) if v is not None)]
     (found,) = ctx.node.op.emit(ctx.builder, given, local, tuple(map(scalar_region, ctx.node.regions)))
     for d, cut in cuts.items():
-        found = _part(ctx, found, d, cut.reach, _lead(ctx, d, cut), ctx.chunk(d))
+        found = _part(ctx, found, d, cut.before, _lead(ctx, d, cut), ctx.chunk(d))
     return (found,)
 
 
@@ -221,11 +225,14 @@ def _cut(ctx: Localizer, operands: Sequence[Value], attrs: SelectAndScatterAttrs
     )
     g = geometry(sources)
     spare = g.block - 1
-    taps = 2 * (reach + spare) + 1
-    operand = Reading(x, x_axes, held, x, to_axes, chunk, 1, -reach - spare, 1, taps, (), taps, 1)
     length = g.count + 2 * reach
     high = (g.width - 1) * side.stride + reach + 1 - length + g.phase
-    return _Cut(operand, sources, g, replace(side, low=-g.phase, high=high), reach)
+    # Cells before the first window and behind the last that lie around the results need not be brought.
+    before, behind = (reach, reach) if spare else (reach - min(g.phase, reach), reach - min(max(-high, 0), reach))
+    taps = before + behind + 2 * spare + 1
+    operand = Reading(x, x_axes, held, x, to_axes, chunk, 1, -before - spare, 1, taps, (), taps, 1)
+    side = replace(side, low=reach - before - g.phase, high=high + reach - behind)
+    return _Cut(operand, sources, g, side, reach, before)
 
 
 def _axes(value: Value, d: int) -> Axes:
@@ -255,7 +262,7 @@ def _exists(ctx: Localizer, source: Value, d: int, cut: _Cut) -> Value:
 
 def _inside(ctx: Localizer, x: Value, d: int, cut: _Cut) -> Value:
     """Where the fetched operand lies in the tensor."""
-    first = Expression(ctx.builder, ctx.offset(d)) - cut.reach
+    first = Expression(ctx.builder, ctx.offset(d)) - cut.before
     lead = _lead(ctx, d, cut)
     return _between(ctx, first if lead is None else first - lead, x, d, cut.operand.size)
 

@@ -8,8 +8,13 @@ loop.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from gspmd.ir.dtypes import DType
-from gspmd.ir.graph import Value
+from gspmd.ir.graph import Node, Value
+from gspmd.ops.loop_nest import Form
 from gspmd.runtime.fusion.plan import Output, Plan, Work
 
 _HEAD = '''"""A fused kernel, generated."""
@@ -33,6 +38,15 @@ def source_of(plan: Plan) -> str:
 def scalar_name(dtype: DType) -> str:
     """A dtype's constructor in generated source."""
     return "np.bool_" if dtype.kind == "b" else f"np.{dtype.name}"
+
+
+def expression(node: Node, form: Form, names: Sequence[str]) -> str:
+    """A node's scalar form over the names of its operands, with vector functions where there are some."""
+    text = form.template
+    if node.operands and node.operands[0].type.dtype == np.float32:
+        for libm, ours in _SINGLE.items():
+            text = text.replace(libm, ours)
+    return text.format(*names)
 
 
 class _Writer:
@@ -147,13 +161,7 @@ class _Writer:
         return self.names.setdefault(value, f"w{len(self.names)}")
 
     def expression(self, work: Work) -> str:
-        """The node's scalar form over the names of its operands, with vector functions where there are some."""
-        text = work.form.template
-        operand = work.node.operands[0].type.dtype
-        if operand.kind == "f" and operand.itemsize == 4:
-            for libm, ours in _SINGLE.items():
-                text = text.replace(libm, ours)
-        return text.format(*(self.name(v) for v in work.node.operands))
+        return expression(work.node, work.form, [self.name(v) for v in work.node.operands])
 
     def between(self, work: Work) -> None:
         """A node on numbers of a row."""

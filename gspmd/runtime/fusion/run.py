@@ -2,15 +2,16 @@
 
 The rows are cut into blocks by their number alone where results are collected over rows, so that neither the number of
 threads nor of shards in a process changes a bit.
+
+Where no kernel can be made, for whatever reason, the region runs node by node, which is what it means, and a warning in
+the log says so once.
 """
 
 from __future__ import annotations
 
-import os
+import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
-from itertools import pairwise
+from itertools import count, pairwise
 from math import prod
 from typing import Any
 
@@ -23,7 +24,11 @@ from gspmd.ops.fused import FusedAttrs
 from gspmd.runtime.environment import threads_per_rank
 from gspmd.runtime.fusion.cache import load
 from gspmd.runtime.fusion.codegen import source_of
+from gspmd.runtime.fusion.fold import FoldCall, folded
+from gspmd.runtime.fusion.order import OrderCall, ordered
 from gspmd.runtime.fusion.plan import Output, plan_of
+from gspmd.runtime.fusion.threads import deal
+from gspmd.runtime.fusion.updates import UpdatesCall, updated
 
 # Elements below which a second thread costs more than it brings.
 _LEAST_FOR_THREADS = 1 << 16
@@ -31,38 +36,73 @@ _LEAST_FOR_THREADS = 1 << 16
 _BLOCK = 1 << 16
 _MOST_BLOCKS = 16
 _VECTORS = 256
+_logger = logging.getLogger(__name__)
+_FAILURES = count()
 
 
-def fused_runner(node: Node) -> Callable[[Machine, Node, Sequence[Shards]], Sequence[Shards]] | None:
-    """How to run a fused node, None for other nodes. The kernel is compiled when it runs for the first time."""
-    if not isinstance(node.attrs, FusedAttrs):
-        return None
-    call = FusedCall(node, node.attrs)
+class FusedRunner:
+    """Runs a fused node; its kernel is compiled when it runs for the first time."""
 
-    def run(machine: Machine, node: Node, arguments: Sequence[Shards]) -> Sequence[Shards]:
-        rows = [call(xs) for xs in zip(*arguments, strict=True)]
+    __slots__ = ("compiled", "meaning", "tried")
+
+    def __init__(self, node: Node) -> None:
+        assert node.op.execute is not None
+        self.meaning = node.op.execute
+        self.compiled: Callable[[Sequence[Array]], list[Array]] | None = None
+        self.tried = False
+
+    def __call__(self, machine: Machine, node: Node, arguments: Sequence[Shards]) -> Sequence[Shards]:
+        """The results on all shards held here: by the kernel, or op by op where there is none."""
+        if not self.tried:
+            self.tried, self.compiled = True, _compiled(node)
+        if self.compiled is None:
+            return self.meaning(machine, node, arguments)
+        # A kernel of constants and indices alone has no operands: it runs once a shard as well.
+        given = zip(*arguments, strict=True) if arguments else [()] * len(machine.transport.indices)
+        rows = [self.compiled(xs) for xs in given]
         return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in node.results]
 
-    return run
+
+def fused_runner(node: Node) -> FusedRunner | None:
+    """How to run a fused node, None for other nodes."""
+    return FusedRunner(node) if isinstance(node.attrs, FusedAttrs) else None
+
+
+def _compiled(node: Node) -> Callable[[Sequence[Array]], list[Array]] | None:
+    """A fused node with its kernel; None, and a note in the log, if none can be made."""
+    assert isinstance(node.attrs, FusedAttrs)
+    try:
+        region = node.regions[0]
+        if (fold := folded(region)) is not None:
+            return FoldCall(node, fold)
+        if (steps := updated(region)) is not None:
+            return UpdatesCall(node, steps)
+        if (steps := ordered(region)) is not None:
+            return OrderCall(node, steps)
+        return FusedCall(node, node.attrs)
+    except Exception:
+        place = f" of {node.loc.text()}" if node.loc else ""
+        text = "no kernel for a fused region%s, which runs op by op instead: slower, with the same meaning"
+        # What is broken once is likely broken for every kernel: one warning a process is enough.
+        _logger.log(logging.DEBUG if next(_FAILURES) else logging.WARNING, text, place, exc_info=True)
+        return None
 
 
 class FusedCall:
-    """A fused node that is ready to be called on the arrays of one device."""
+    """A fused node and its kernel, ready to be called on the arrays of one device."""
 
     def __init__(self, node: Node, attrs: FusedAttrs) -> None:
         plan = self.plan = plan_of(node.regions[0], attrs)
         self.text = source_of(plan)
         self.rows = prod(plan.loops[: plan.outer])
         self.length = prod(plan.loops[plan.outer :])
-        self.kernel: Any = None
+        self.kernel = load(self.text)
         self.blocks = self._blocks()
         self.scratch = 8 * self.length * len(plan.kept)
         self.table = self._table_template()
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """The results for some arrays."""
-        if self.kernel is None:
-            self.kernel = load(self.text)
         arrays = [np.ascontiguousarray(x) if not x.flags.c_contiguous else x for x in arrays]
         outs = [self._allocated(o) for o in self.plan.outputs]
         table = self.table.copy()
@@ -72,22 +112,7 @@ class FusedCall:
         return [self._combined(o, x) for o, x in zip(self.plan.outputs, outs, strict=True)]
 
     def _run(self, table: int) -> None:
-        kernel, blocks = self.kernel, self.blocks
-        workers = min(threads_per_rank(), len(blocks))
-        scratch = np.empty((workers, self.scratch + 64), np.uint8)
-
-        def work(worker: int) -> None:
-            buffer = scratch[worker].__array_interface__["data"][0]
-            buffer += -buffer % 64
-            count = len(blocks)
-            for block in range(worker * count // workers, (worker + 1) * count // workers):
-                lo, hi = blocks[block]
-                kernel(lo, hi, block, buffer, table)
-
-        others = [_pool().submit(work, w) for w in range(1, workers)]
-        work(0)
-        for other in others:
-            other.result()
+        deal(self.kernel, self.blocks, min(threads_per_rank(), len(self.blocks)), self.scratch, table)
 
     def _blocks(self) -> list[tuple[int, int]]:
         """Runs of rows (of elements where there are no outer loops)."""
@@ -147,11 +172,3 @@ class FusedCall:
         if out.kind not in ("column", "total"):
             return array
         return monoids.fold(out.monoid or "", list(array)).reshape(out.value.type.shape)
-
-
-@lru_cache(maxsize=1)
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max(1, threads_per_rank() - 1), "gspmd-kernels")
-
-
-os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork

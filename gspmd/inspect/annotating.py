@@ -1,0 +1,159 @@
+"""Annotations put into a program that is written already, by the printed names of its values.
+
+A value's annotation is the sharding in its type, of an input, and that of an annotating op which alone reads it. An
+annotation that is there is replaced; elsewhere an annotating op is put behind the value, and all readers read from it.
+Names of other values stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+
+from gspmd.ir.axes import Axes
+from gspmd.ir.builder import Builder
+from gspmd.ir.errors import GspmdError, UsageError
+from gspmd.ir.graph import Node, Program, Region, Value
+from gspmd.ir.mesh import Mesh
+from gspmd.ir.opdef import Trait
+from gspmd.ir.printer import value_names
+from gspmd.ir.sharding import Sharding, parse_sharding
+from gspmd.ops.annotate import SHARDING_CONSTRAINT
+
+
+def find_value(names: Mapping[Value, str], name: str) -> Value:
+    """The value with a printed name, with or without `%`; raises UsageError with close matches if there is none."""
+    wanted = name.strip().removeprefix("%")
+    by_name = {n: v for v, n in names.items()}
+    value = by_name.get(wanted)
+    if value is None:
+        close = get_close_matches(wanted, by_name, n=3, cutoff=0.5)
+        meant = " or ".join(f"%{n}" for n in close)
+        raise UsageError(
+            f"the program has no value %{wanted}",
+            fix=f"did you mean {meant}?" if close else "print the stage to see the names of its values",
+        )
+    return value
+
+
+def annotates(node: Node) -> bool:
+    """Whether a node says how its operand is to be sharded, and nothing else."""
+    if not node.op.has(Trait.IDENTITY) or len(node.results) != 1:
+        return False
+    return node.op.infer(tuple(v.type.bare for v in node.operands), node.attrs, node.regions)[0].sharding is not None
+
+
+def read_sharding(given: Sharding | str, value: Value, name: str, mesh: Mesh) -> Sharding:
+    """A sharding for a value, `[model, _]` in text; raises UsageError if it does not fit the mesh or the value."""
+    try:
+        sharding = parse_sharding(given, mesh) if isinstance(given, str) else given
+        if sharding.mesh != mesh:
+            raise UsageError(f"the sharding is on the mesh {sharding.mesh.text()}, the program on {mesh.text()}")
+        sharding.local_shape(value.type.shape)
+    except GspmdError as error:
+        raise UsageError(f"%{name}: {error.message}", rule=error.rule, fix=error.fix) from None
+    return sharding
+
+
+def with_annotations(program: Program, wanted: Mapping[Value, Sharding]) -> Program:
+    """The annotated program with some of its values annotated so, whatever was said of them before."""
+    uses = Uses.of(program)
+    edit = _Edit(value_names(program))
+    for value, sharding in wanted.items():
+        root = uses.root(value)
+        said = uses.said_of(root)
+        maker = uses.makers.get(root)
+        if maker is not None and annotates(maker):
+            said.append(maker)
+        edit.nodes.update(dict.fromkeys(said, sharding))
+        if root in program.body.params:
+            edit.inputs[root] = sharding
+        elif not said:
+            edit.behind[root] = sharding
+    return Program.of(program.name, edit.region(program.body, ()), program.mesh, program.stage)
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """Who makes and who reads each value; `kept` are those that regions hand out."""
+
+    makers: dict[Value, Node]
+    readers: dict[Value, list[Node]]
+    kept: set[Value]
+
+    @staticmethod
+    def of(program: Program) -> Uses:
+        """Those of all values of a program."""
+        uses = Uses({}, {}, set())
+        for region in (program.body, *(r for n in program.body.walk() for r in n.regions)):
+            uses.kept.update(region.results)
+            for node in region.nodes:
+                uses.makers.update(dict.fromkeys(node.results, node))
+                for value in node.operands:
+                    uses.readers.setdefault(value, []).append(node)
+        return uses
+
+    def alone(self, value: Value) -> Node | None:
+        """The annotation that alone reads a value."""
+        found = self.readers.get(value, [])
+        return found[0] if len(found) == 1 and value not in self.kept and annotates(found[0]) else None
+
+    def root(self, value: Value) -> Value:
+        """What a value is, without the annotations that alone stand between."""
+        while (maker := self.makers.get(value)) and annotates(maker) and self.alone(maker.operands[0]) is maker:
+            (value,) = maker.operands
+        return value
+
+    def said_of(self, value: Value) -> list[Node]:
+        """The annotations of a value that alone read it, one after another."""
+        found: list[Node] = []
+        while (reader := self.alone(value)) is not None:
+            found.append(reader)
+            value = reader.result
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """What changes: the types of inputs, the shardings that annotating nodes give, and new nodes behind values."""
+
+    names: Mapping[Value, str]
+    inputs: dict[Value, Sharding] = field(default_factory=dict[Value, Sharding])
+    nodes: dict[Node, Sharding] = field(default_factory=dict[Node, Sharding])
+    behind: dict[Value, Sharding] = field(default_factory=dict[Value, Sharding])
+
+    def region(self, region: Region, manual: Axes) -> Region:
+        """The region, per-device code over the manual axes, with what changes in it; itself if nothing does."""
+        builder, now = Builder(), dict[Value, Value]()
+        for value in region.params:
+            given = self.inputs.get(value)
+            new = value if given is None else now.setdefault(value, Value(value.type.with_sharding(given), value.name))
+            builder.params.append(new)
+        for value in region.params:
+            self._put_behind(builder, now, value, None, manual)
+        for node in region.nodes:
+            operands = tuple([now.get(v, v) for v in node.operands])
+            if (given := self.nodes.get(node)) is not None:
+                name, given = node.result.name, replace(given, manual=manual)
+                now[node.result] = SHARDING_CONSTRAINT(builder, *operands, sharding=given, loc=node.loc, name=name)
+                continue
+            own = () if node.op.manual is None else node.op.manual(node.attrs)
+            regions = tuple([self.region(r, (*manual, *own)) for r in node.regions])
+            if operands != node.operands or regions != node.regions:
+                node = Node(node.op, operands, node.results, node.attrs, regions, node.loc)
+            builder.nodes.append(node)
+            for value in node.results:
+                self._put_behind(builder, now, value, node, manual)
+        if not now and all(a is b for a, b in zip(builder.nodes, region.nodes, strict=True)):
+            return region
+        return builder.region([now.get(v, v) for v in region.results])
+
+    def _put_behind(
+        self, builder: Builder, now: dict[Value, Value], value: Value, node: Node | None, manual: Axes
+    ) -> None:
+        sharding = self.behind.get(value)
+        if sharding is not None:
+            loc, given = None if node is None else node.loc, replace(sharding, manual=manual)
+            name = f"{self.names[value]}_annotated"
+            now[value] = SHARDING_CONSTRAINT(builder, value, sharding=given, loc=loc, name=name)
