@@ -13,7 +13,7 @@ import numpy as np
 
 from gspmd.driver.steps import steps
 from gspmd.ir.dtypes import dtype_kind
-from gspmd.ir.errors import GspmdError, VerifyError
+from gspmd.ir.errors import GspmdError, PartitionError, ShardingError, VerifyError
 from gspmd.ir.graph import Program
 from gspmd.ir.parser import parse_program
 from gspmd.ir.printer import print_program
@@ -82,7 +82,7 @@ def judge(case: Case) -> Outcome:
     except _TooLongError as error:
         return Outcome("slow", found.stage, str(error))
     except GspmdError as error:
-        if isinstance(error, VerifyError) or found.running:
+        if found.running or not isinstance(error, (PartitionError, ShardingError)):
             return Outcome("broken", found.stage, f"{type(error).__name__}: {error}")
         return Outcome("refused", found.stage, f"{type(error).__name__} {error.rule}: {error.message}")
     except Exception as error:  # noqa: BLE001  any exception is a finding
@@ -108,10 +108,10 @@ def _judge(case: Case, at: Progress) -> Outcome:
     slow, unstable = 0.0, ""
     for i, step in enumerate(steps(case.without)):
         at.stage, at.running = step.stage, False
-        start = time.perf_counter()
+        start = time.process_time()
         before = program
         program = schedule(program, 1, case.without) if step.name == "fuse" else step.run(program)
-        slow += time.perf_counter() - start
+        slow += time.process_time() - start
         at.running = True
         stages[step.stage] = program
         if program.body is before.body:

@@ -163,7 +163,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "dynamic": (ADD.replace("4x", "?x"), r"the type tensor<\?xf32> has a dynamic dimension"),
     "unranked": ("func.func @main(%x: tensor<*xf32>) {\n  return\n}", r"has a dynamic dimension"),
     "no tensor": ("func.func @main(%x: f32) -> f32 {\n  return %x : f32\n}", "the type f32 is no tensor"),
-    "element": (ADD.replace("f32", "f8E4M3"), "the element type f8E4M3 of tensor<4xf8E4M3> is unknown"),
+    "element": (ADD.replace("f32", "f8E8M0FNU"), "the element type f8E8M0FNU of tensor<4xf8E8M0FNU> is unknown"),
 }
 
 

@@ -189,13 +189,14 @@ def select_and_scatter_localize(ctx: Localizer, operands: Sequence[Value]) -> Se
     cuts = {d: cut for d in range(len(attrs.window)) if (cut := _cut(ctx, operands, attrs, d)) is not None}
     at = 3 if has_init(attrs) else 2
     eligible, live = [*operands[at:], None, None][:2]
+    given_eligible, given_live = [*ctx.node.operands[at:], None, None][:2]  # split in ways of their own
     x, source = operands[:2]
     for d, cut in cuts.items():
-        x = _around(ctx, x, d, cut, None)
-        if eligible is not None:
-            eligible = _around(ctx, eligible, d, cut, 0)
-        if live is not None:
-            live = FETCH(ctx.builder, live, dim=d, reading=cut.source, fill=0)
+        x = _around(ctx, x, d, cut, cut.operand, None)
+        if eligible is not None and given_eligible is not None:
+            eligible = _around(ctx, eligible, d, cut, _held(cut.operand, given_eligible, eligible, d), 0)
+        if live is not None and given_live is not None:
+            live = FETCH(ctx.builder, live, dim=d, reading=_held(cut.source, given_live, live, d), fill=0)
         fill = None if has_init(attrs) else fill_number(attrs.scatter, source.type.dtype)
         source = FETCH(ctx.builder, source, dim=d, reading=cut.source, fill=fill)
     for d, cut in cuts.items():
@@ -214,9 +215,10 @@ def select_and_scatter_localize(ctx: Localizer, operands: Sequence[Value]) -> Se
 
 def _cut(ctx: Localizer, operands: Sequence[Value], attrs: SelectAndScatterAttrs, d: int) -> _Cut | None:
     side, to_axes, chunk = attrs.window[d], ctx.axes_of(d), ctx.chunk(d)
-    x_axes, source_axes = (_axes(v, d) for v in ctx.node.operands[:2])
-    if is_plain(side) or not (x_axes or source_axes or to_axes):
+    held_axes = [_axes(v, d) for v in ctx.node.operands if v.type.rank]
+    if is_plain(side) or not (to_axes or any(held_axes)):
         return None
+    x_axes, source_axes = held_axes[:2]
     x, source = ctx.node.operands[0].type.shape[d], ctx.node.operands[1].type.shape[d]
     held, held_source = operands[0].type.shape[d], operands[1].type.shape[d]
     reach, step = _reach(side), side.window_dilation
@@ -247,9 +249,14 @@ def _lead(ctx: Localizer, d: int, cut: _Cut) -> Expression | None:
     return Expression(ctx.builder, ctx.offset(d)) % cut.plan.block
 
 
-def _around(ctx: Localizer, x: Value, d: int, cut: _Cut, fill: int | None) -> Value:
-    """The operand under the windows over this device's results."""
-    x = FETCH(ctx.builder, x, dim=d, reading=cut.operand, fill=fill)
+def _held(reading: Reading, whole: Value, local: Value, d: int) -> Reading:
+    """The same reading of another tensor, split otherwise."""
+    return replace(reading, axes=_axes(whole, d), chunk=local.type.shape[d])
+
+
+def _around(ctx: Localizer, x: Value, d: int, cut: _Cut, reading: Reading, fill: int | None) -> Value:
+    """The operand, or its mask, under the windows over this device's results."""
+    x = FETCH(ctx.builder, x, dim=d, reading=reading, fill=fill)
     lead = _lead(ctx, d, cut)
     length = cut.plan.count + 2 * cut.reach
     return x if lead is None else _part(ctx, x, d, cut.plan.block - 1, -lead, length)
