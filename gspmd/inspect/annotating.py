@@ -16,7 +16,7 @@ from gspmd.ir.builder import Builder
 from gspmd.ir.errors import GspmdError, UsageError
 from gspmd.ir.graph import Node, Program, Region, Value
 from gspmd.ir.mesh import Mesh
-from gspmd.ir.opdef import Trait
+from gspmd.ir.opdef import annotates, manual_axes
 from gspmd.ir.printer import value_names
 from gspmd.ir.sharding import Sharding, parse_sharding
 from gspmd.ops.annotate import SHARDING_CONSTRAINT
@@ -35,13 +35,6 @@ def find_value(names: Mapping[Value, str], name: str) -> Value:
             fix=f"did you mean {meant}?" if close else "print the stage to see the names of its values",
         )
     return value
-
-
-def annotates(node: Node) -> bool:
-    """Whether a node says how its operand is to be sharded, and nothing else."""
-    if not node.op.has(Trait.IDENTITY) or len(node.results) != 1:
-        return False
-    return node.op.infer(tuple(v.type.bare for v in node.operands), node.attrs, node.regions)[0].sharding is not None
 
 
 def read_sharding(given: Sharding | str, value: Value, name: str, mesh: Mesh) -> Sharding:
@@ -138,8 +131,8 @@ class _Edit:
                 name, given = node.result.name, replace(given, manual=manual)
                 now[node.result] = SHARDING_CONSTRAINT(builder, *operands, sharding=given, loc=node.loc, name=name)
                 continue
-            own = () if node.op.manual is None else node.op.manual(node.attrs)
-            regions = tuple([self.region(r, (*manual, *own)) for r in node.regions])
+            own = (*manual, *manual_axes(node))
+            regions = tuple([self.region(r, own) for r in node.regions])
             if operands != node.operands or regions != node.regions:
                 node = Node(node.op, operands, node.results, node.attrs, regions, node.loc)
             builder.nodes.append(node)

@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from gspmd.inspect.annotating import Uses, annotates
+from gspmd.inspect.annotating import Uses
 from gspmd.inspect.collectives import collective_nodes
 from gspmd.inspect.provenance import Pass, earlier_values, origin, origins, replayed
 from gspmd.inspect.surroundings import Surroundings
 from gspmd.ir.axes import Axes, difference, overlaps
 from gspmd.ir.graph import Node, Program, Value
+from gspmd.ir.opdef import annotates
 from gspmd.ir.sharding import Sharding
 from gspmd.partitioner.collectives import is_reshard
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gspmd.ir.graph import Node, Program, Region
 from gspmd.ir.mesh import Mesh
-from gspmd.ir.opdef import Trait
+from gspmd.ir.opdef import Trait, trips
 from gspmd.ir.printer import value_names
 from gspmd.ops import OPS
 
@@ -95,6 +95,6 @@ def counted(region: Region, times: int = 1) -> Iterator[tuple[Node, int]]:
         yield node, times
         if node.op.flow is None:
             continue
-        trips = None if node.op.trips is None else node.op.trips(node.attrs)
+        known = trips(node)
         for inner in node.regions:
-            yield from counted(inner, times * (1 if trips is None else trips))
+            yield from counted(inner, times * (1 if known is None else known))

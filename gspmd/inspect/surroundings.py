@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gspmd.inspect.annotating import annotates
 from gspmd.ir.graph import Node, Program, Region, Value
 from gspmd.ir.location import Location
-from gspmd.ir.opdef import node_rule
+from gspmd.ir.opdef import annotates, node_rule
 
 
 @dataclass(frozen=True, slots=True)

@@ -260,3 +260,20 @@ def node_rule(node: Node) -> Rule | None:
     """The factor rule of a node."""
     operands = tuple(v.type.bare for v in node.operands)
     return rule_of(node.op, operands, tuple(v.type.bare for v in node.results), node.attrs)
+
+
+def annotates(node: Node) -> bool:
+    """Whether a node says how its operand is to be sharded, and nothing else."""
+    if not node.op.has(Trait.IDENTITY) or len(node.results) != 1:
+        return False
+    return node.op.infer(tuple(v.type.bare for v in node.operands), node.attrs, node.regions)[0].sharding is not None
+
+
+def manual_axes(node: Node) -> Axes:
+    """The axes over which a node's regions are the user's own per-device code."""
+    return () if node.op.manual is None else node.op.manual(node.attrs)
+
+
+def trips(node: Node) -> int | None:
+    """How often a node's regions run in one execution; None if it is no loop, or one of unknown length."""
+    return None if node.op.trips is None else node.op.trips(node.attrs)

@@ -30,7 +30,7 @@ from gspmd.ir.builder import infer_types
 from gspmd.ir.errors import GspmdError, VerifyError
 from gspmd.ir.graph import LOCAL_STAGES, STAGES, Node, Program, Region, Value
 from gspmd.ir.manual import named_axes
-from gspmd.ir.opdef import OpDef, Trait, node_rule, sets_sharding
+from gspmd.ir.opdef import OpDef, Trait, manual_axes, node_rule, sets_sharding
 from gspmd.ir.printer import print_node
 from gspmd.ir.sharding import Sharding
 from gspmd.ir.type_text import type_text
@@ -77,7 +77,7 @@ class _Checker:
                     self.undefined(value, node)
             self.node(node, manual)
             if node.regions:
-                own = () if node.op.manual is None else node.op.manual(node.attrs)
+                own = manual_axes(node)
                 for inner in node.regions:
                     self.region(inner, manual=(*manual, *own))
             self.define(node.results, here, node)

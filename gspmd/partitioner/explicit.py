@@ -15,7 +15,7 @@ from gspmd.ir.builder import Builder
 from gspmd.ir.errors import GspmdError
 from gspmd.ir.graph import Node, Program, Region, Value
 from gspmd.ir.location import Location
-from gspmd.ir.opdef import Trait, node_rule
+from gspmd.ir.opdef import Trait, annotates, node_rule
 from gspmd.ir.rule import Rule
 from gspmd.ir.sharding import Sharding
 from gspmd.ir.types import TensorType
@@ -74,7 +74,7 @@ class _Rewriter:
 
     def _node(self, node: Node) -> None:
         rule = self.rules[node]
-        if _annotates(node):
+        if annotates(node):
             # An annotation has said what it had to say: its value is held as it wishes, and the op goes.
             self.now[node.result] = self._held(node.operands[0], node.result.type.placed, node.loc)
         elif rule is not None:
@@ -127,7 +127,7 @@ class _Rewriter:
     def _home(self, value: Value) -> Sharding:
         """How a value is held: as propagation says, or, if nothing but an annotation reads it, as that says."""
         users = self.users[value]
-        if len(users) == 1 and value not in self.outputs and _annotates(users[0]):
+        if len(users) == 1 and value not in self.outputs and annotates(users[0]):
             return users[0].result.type.placed
         return value.type.placed
 
@@ -246,14 +246,6 @@ def _apart(node: Node) -> Node:
     """The node with a value of its own at every place: one that stands at two is held at each as its group is."""
     regions = tuple(replace(r, results=tuple(Value(v.type) for v in r.results)) for r in node.regions)
     return Node(node.op, tuple(Value(v.type) for v in node.operands), node.results, node.attrs, regions, node.loc)
-
-
-def _annotates(node: Node) -> bool:
-    """Whether a node only says how its operand is to be sharded."""
-    if Trait.IDENTITY not in node.op.traits:
-        return False
-    types = list(node.op.infer(tuple([v.type.bare for v in node.operands]), node.attrs, node.regions))
-    return len(types) == 1 and types[0].sharding is not None
 
 
 def _of_scalars(node: Node) -> bool:

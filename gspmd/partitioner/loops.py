@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from gspmd.ir.axes import Axes, contains, overlaps
 from gspmd.ir.graph import Node, Region, Value
+from gspmd.ir.opdef import trips
 from gspmd.ir.sharding import DimSharding, Sharding
 from gspmd.partitioner.carried import CarriedSum, carried_sums, unchanged
 from gspmd.partitioner.collectives import is_reshard
@@ -69,13 +70,13 @@ def arrange(
     found = inside(setting)
     if not _sends(found):
         return {}, _regions(found)
-    trips = (None if node.op.trips is None else node.op.trips(node.attrs)) or _TRIPS
+    times = trips(node) or _TRIPS
     kept = unchanged(places, groups, node.regions)
     ways = [(0.0, setting, found)]
-    ways += _with_steady(setting, inside, kept, trips)
+    ways += _with_steady(setting, inside, kept, times)
     if any(r.makes_sums for r in found) and (sums := carried_sums(places, groups, node.regions)):
         ways += [way for way in list(ways) for way in _with_sums(*way, inside, sums)]
-    _, setting, found = min(ways, key=lambda way: way[0] + trips * _cost(way[2]))
+    _, setting, found = min(ways, key=lambda way: way[0] + times * _cost(way[2]))
     home.update(setting.home)
     at = dict(zip(places.operands, node.operands, strict=True))
     same = {v: at[u] for group in kept if setting.steady for v in group if v in node.results for u in group if u in at}
@@ -93,12 +94,12 @@ def held_unreduced(home: Sharding, axes: Axes) -> Sharding | None:
     return home.with_dims(tuple(dims)).with_unreduced(axes, "add")
 
 
-def _with_steady(setting: Setting, inside: Inside, kept: list[tuple[Value, ...]], trips: int) -> list[_Way]:
+def _with_steady(setting: Setting, inside: Inside, kept: list[tuple[Value, ...]], times: int) -> list[_Way]:
     """Values that no trip changes, held as the body reads them."""
     steady = frozenset(v for group in kept for v in group if setting.home[v].used)
     if not steady:
         return []
-    trial = inside(replace(setting, steady=steady, trips=trips))
+    trial = inside(replace(setting, steady=steady, trips=times))
     held: dict[Value, Sharding] = {}
     before, room = 0.0, setting.room
     for group in kept:
@@ -109,7 +110,7 @@ def _with_steady(setting: Setting, inside: Inside, kept: list[tuple[Value, ...]]
             room -= more
             held.update(dict.fromkeys(group, need))
             before += _between(group[0], now, need).cost
-    after = replace(setting, home={**setting.home, **held}, steady=steady, trips=trips, room=room)
+    after = replace(setting, home={**setting.home, **held}, steady=steady, trips=times, room=room)
     return [(before, after, inside(after))]
 
 
@@ -178,7 +179,7 @@ def _region_cost(regions: tuple[Region, ...]) -> float:
             x, y = node.operands[0], node.result
             total += _between(x, x.type.placed, y.type.placed).cost
         elif node.regions:
-            total += ((None if node.op.trips is None else node.op.trips(node.attrs)) or 1) * _region_cost(node.regions)
+            total += (trips(node) or 1) * _region_cost(node.regions)
     return total
 
 

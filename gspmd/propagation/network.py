@@ -15,7 +15,7 @@ from gspmd.ir.axes import Axes
 from gspmd.ir.errors import ShardingError
 from gspmd.ir.graph import Node, Program, Region, Value
 from gspmd.ir.manual import Crossing
-from gspmd.ir.opdef import node_rule
+from gspmd.ir.opdef import manual_axes, node_rule
 from gspmd.ir.types import TensorType
 from gspmd.propagation.project import Plan, identity_plan, plan_of
 
@@ -83,7 +83,9 @@ class _Numbering:
             op = node.op
             ins = [index[v] for v in node.operands]
             here = max([depth_of[v] for v in ins]) if ins else 0
-            inner = max([self.region(r, here, manual + _manual(node)) for r in node.regions]) if node.regions else here
+            inner = (
+                max([self.region(r, here, manual + manual_axes(node)) for r in node.regions]) if node.regions else here
+            )
             numbers = list(ins)
             # As in `add_value`, written out: this loop is half of what numbering costs.
             for value in node.results:
@@ -186,11 +188,6 @@ class _Numbering:
             steps = adjacent[v]
             if not steps or steps[-1] != number:
                 steps.append(number)
-
-
-def _manual(node: Node) -> Axes:
-    """The axes over which a node's regions are the user's own per-device code."""
-    return () if node.op.manual is None else node.op.manual(node.attrs)
 
 
 def _node_plan(node: Node) -> Plan | None:
