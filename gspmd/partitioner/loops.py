@@ -75,7 +75,7 @@ def arrange(
     ways = [(0.0, setting, found)]
     ways += _with_steady(setting, inside, kept, times)
     if any(r.makes_sums for r in found) and (sums := carried_sums(places, groups, node.regions)):
-        ways += [way for way in list(ways) for way in _with_sums(*way, inside, sums)]
+        ways += [way for outside, within, _ in list(ways) for way in _with_sums(outside, within, inside, sums)]
     _, setting, found = min(ways, key=lambda way: way[0] + times * _cost(way[2]))
     home.update(setting.home)
     at = dict(zip(places.operands, node.operands, strict=True))
@@ -122,9 +122,7 @@ def _read_as(group: tuple[Value, ...], found: list[Rewritten], now: Sharding) ->
     return next(free, now)
 
 
-def _with_sums(
-    outside: float, setting: Setting, _: list[Rewritten], inside: Inside, sums: list[CarriedSum]
-) -> list[_Way]:
+def _with_sums(outside: float, setting: Setting, inside: Inside, sums: list[CarriedSum]) -> list[_Way]:
     """Sums unreduced, where all that is added to them comes so."""
     feeders = frozenset(v for sum_ in sums for v in sum_.feeders)
     trial = inside(replace(setting, joining=feeders.union(*(sum_.steps for sum_ in sums))))
