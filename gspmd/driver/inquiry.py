@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from gspmd.driver.pipeline import PASSES, Stages, run_stages
+from gspmd.driver.steps import complete
 from gspmd.inspect.annotating import with_annotations
 from gspmd.inspect.cause import Traced, trace_collectives
 from gspmd.inspect.collectives import CollectiveUse, collectives_of
@@ -22,7 +23,6 @@ from gspmd.ir.errors import UsageError
 from gspmd.ir.graph import Program
 from gspmd.ir.printer import value_names
 from gspmd.ir.sharding import Sharding
-from gspmd.propagation.propagate import propagate
 
 
 class Inquiry:
@@ -72,7 +72,7 @@ class Inquiry:
         programs = self.stages.programs
         if not search or traced is None or reasons is None or "scheduled" not in programs:
             return found
-        shop = Workshop(programs, reasons, _compile, lambda p: propagate(p)[0], self.donated)
+        shop = Workshop(programs, reasons, _compile, lambda p: complete(p)[0], self.donated)
         return replace(found, remedies=remedies(shop, traced, number))
 
     def what_if(self, given: Mapping[str, Sharding | str]) -> WhatIf:

@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from gspmd.driver.meshes import check_mesh
-from gspmd.driver.steps import passes
+from gspmd.driver.steps import complete, passes
 from gspmd.ir.collector import collector_paused
 from gspmd.ir.errors import UsageError
 from gspmd.ir.graph import STAGES, Program
 from gspmd.ir.mesh import Mesh
 from gspmd.ir.verify import verify
 from gspmd.ops import OPS
-from gspmd.propagation.apart import take_apart
-from gspmd.propagation.propagate import propagate
 from gspmd.propagation.reasons import Reasons
 
 # The pass that leads to each stage after `propagated`, in order.
@@ -69,7 +67,7 @@ def _run_stages(
     wanted = STAGES[STAGES.index(program.stage) + 1 : STAGES.index(until) + 1]
     if "propagated" in wanted:
         start = perf_counter()
-        program, reasons = propagate(take_apart(program))
+        program, reasons = complete(program)
         stages = replace(stages, reasons=reasons)
         _finish(stages, program, start, verified, progress)
     for stage, run in passes(without).items():

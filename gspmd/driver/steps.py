@@ -15,7 +15,9 @@ from gspmd.optimizer import optimize as optimizer
 from gspmd.partitioner.collectives import lower_reshards
 from gspmd.partitioner.explicit import make_explicit
 from gspmd.partitioner.localize import localize
+from gspmd.propagation.apart import take_apart
 from gspmd.propagation.propagate import propagate
+from gspmd.propagation.reasons import Reasons
 
 Pass = Callable[[Program], Program]
 
@@ -25,7 +27,7 @@ OPTIONAL = ("compose", *optimizer.OPTIONAL, "fuse")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One pass: the stage that its program is at, its name, and how to run it."""
+    """One pass: the stage that it leads to or belongs to, its name, and how to run it."""
 
     stage: str
     name: str
@@ -54,12 +56,18 @@ def passes(without: Collection[str] = ()) -> Mapping[str, Pass]:
     )
 
 
+def complete(program: Program) -> tuple[Program, Reasons]:
+    """What leads to `propagated`: the ops taken apart, then every value given a sharding, with the reasons."""
+    return propagate(take_apart(program))
+
+
 def steps(without: Collection[str] = ()) -> tuple[Step, ...]:
-    """Every pass from `propagated` on by itself, those within a stage too."""
+    """Every pass by itself, those within a stage too."""
     return tuple(_steps(passes(without), frozenset(without)))
 
 
 def _steps(whole: Mapping[str, Pass], without: Collection[str]) -> Iterator[Step]:
+    yield Step("propagated", "apart", take_apart)
     yield Step("propagated", "propagate", lambda program: propagate(program)[0])
     yield Step("explicit", "partition", whole["explicit"])
     yield Step("collectives", "plan", whole["collectives"])

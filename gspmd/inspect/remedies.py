@@ -34,14 +34,14 @@ _TOLD = 3
 class Workshop:
     """A compiled program that is to be compiled again, otherwise annotated.
 
-    `programs` are all its stages from `annotated` on; `compile` takes an annotated program through them; `propagate` is
-    the first pass, and `donated` numbers the inputs that a call may use up.
+    `programs` are all its stages from `annotated` on; `compile` takes an annotated program through them; `complete`
+    leads to `propagated` alone, and `donated` numbers the inputs that a call may use up.
     """
 
     programs: Mapping[str, Program]
     reasons: Reasons
     compile: Compile
-    propagate: Pass
+    complete: Pass
     donated: Sequence[int] = ()
 
     def written(self) -> tuple[list[int | None], dict[Value, Value]]:
@@ -50,7 +50,7 @@ class Workshop:
         count = sum(1 for _ in propagated.body.walk())
         numbers: list[int | None] = list(range(count))
         if count != sum(1 for _ in annotated.body.walk()):  # ops were taken apart
-            numbers = origins(replayed(annotated, [self.propagate]))
+            numbers = origins(replayed(annotated, [self.complete]))
         return numbers, earlier_values(propagated, annotated, numbers)
 
 

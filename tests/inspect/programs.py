@@ -56,6 +56,11 @@ def shifted(x: Any, w: Any, v: Any) -> Any:
     return gnp.roll(x, 1, axis=0) + gnp.cumsum(x, axis=1)
 
 
+def transformed(x: Any, w: Any, v: Any) -> Any:
+    z = gspmd.shard(x, MESH, "data", "model").astype(np.complex64)
+    return gnp.fft.fft2(z)
+
+
 def ragged(x: Any, w: Any, v: Any) -> Any:
     x = gspmd.shard(x[:7], MESH, ("data", "model"), None)
     return gspmd.shard(x * 2.0, MESH, "data", None)
@@ -76,7 +81,19 @@ def manual(x: Any, w: Any, v: Any) -> Any:
     return part(x) @ gspmd.shard(w, MESH, "model", None)
 
 
-ALL: tuple[Function, ...] = (gathered, summed, looped, branched, scanned, moved, shifted, ragged, graded, manual)
+ALL: tuple[Function, ...] = (
+    gathered,
+    summed,
+    looped,
+    branched,
+    scanned,
+    moved,
+    shifted,
+    transformed,
+    ragged,
+    graded,
+    manual,
+)
 
 
 @cache

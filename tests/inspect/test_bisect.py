@@ -16,8 +16,10 @@ from gspmd.cli.main import main
 from gspmd.driver import steps as driver_steps
 from gspmd.ir.errors import UsageError
 from gspmd.ir.graph import Program
+from gspmd.ir.printer import print_program
 from gspmd.ops.elementwise import COSINE, SINE
 from gspmd.optimizer import optimize
+from tests.inspect.programs import ALL, Function, compiled
 
 MESH = gspmd.Mesh({"x": 2, "y": 2})
 TYPES = (gspmd.TensorType("f32", (6, 5)), gspmd.TensorType("f32", (5, 4)))
@@ -52,6 +54,18 @@ def _after(name: str, stage: str) -> Callable[..., Any]:
 def _arrays() -> list[Any]:
     rng = np.random.default_rng(0)
     return [rng.standard_normal(t.shape).astype(np.float32) for t in TYPES]
+
+
+@pytest.mark.parametrize("function", ALL, ids=lambda f: f.__name__)
+def test_the_steps_one_by_one_are_the_stages(function: Function) -> None:
+    c = compiled(function)
+    program = c.stage("annotated").program
+    after: dict[str, Program] = {}
+    for step in driver_steps.steps():
+        program = step.run(program)
+        after[step.stage] = program
+    for stage, found in after.items():
+        assert print_program(found) == c.stage(stage).text(), stage
 
 
 def test_nothing_is_found_in_a_right_program() -> None:
