@@ -57,7 +57,7 @@ class Compiled:
         self.without = frozenset(without)
         self.stages = stages
         self._donated = module.leaves_of(module.donate if donate is None else donate)
-        self._inquiry = Inquiry(stages, self._donated)
+        self._inquiry = Inquiry(stages, self._donated, self.without)
         self._executors: dict[Channel, Executor] = {}
         self._checker = CallChecker.from_environment(module)
         if world().size == self.mesh.size > 1:

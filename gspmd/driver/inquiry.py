@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
-from gspmd.driver.pipeline import PASSES, Stages, run_stages
-from gspmd.driver.steps import complete
+from gspmd.driver.pipeline import Stages, run_stages
+from gspmd.driver.steps import complete, passes
 from gspmd.inspect.annotating import with_annotations
 from gspmd.inspect.cause import Traced, trace_collectives
 from gspmd.inspect.collectives import CollectiveUse, collectives_of
@@ -26,11 +26,16 @@ from gspmd.ir.sharding import Sharding
 
 
 class Inquiry:
-    """Questions about one program at all its stages; `donated` numbers the inputs that a call may use up."""
+    """Questions about one program at all its stages.
 
-    def __init__(self, stages: Stages, donated: tuple[int, ...]) -> None:
+    `donated` numbers the inputs that a call may use up, `without` names the optimisations that were left out.
+    """
+
+    def __init__(self, stages: Stages, donated: tuple[int, ...], without: Collection[str]) -> None:
         self.stages = stages
         self.donated = donated
+        self.without = without
+        self._passes = passes(without)
 
     def program(self, stage: str) -> Program:
         """The program at a stage; raises UsageError if it was loaded at a later one, or not compiled so far."""
@@ -52,7 +57,7 @@ class Inquiry:
     @cached_property
     def traced(self) -> Traced | None:
         """The collectives traced back to what asked for them."""
-        return trace_collectives(self.stages.programs, PASSES)
+        return trace_collectives(self.stages.programs, self._passes)
 
     def explain(self, value: str, stage: str | None) -> Explanation:
         """Why a value is sharded as it is."""
@@ -62,7 +67,7 @@ class Inquiry:
                 f"the program was loaded at stage {first}: why it is sharded so is not known",
                 fix="ask about the program that it was compiled from",
             )
-        return explain_anywhere(self.stages.programs, PASSES, self.stages.reasons, value, stage)
+        return explain_anywhere(self.stages.programs, self._passes, self.stages.reasons, value, stage)
 
     def explain_collective(self, which: int | str, search: bool) -> CollectiveExplanation:
         """Why a collective is there; with `search` what would make it vanish."""
@@ -72,7 +77,7 @@ class Inquiry:
         programs = self.stages.programs
         if not search or traced is None or reasons is None or "scheduled" not in programs:
             return found
-        shop = Workshop(programs, reasons, _compile, lambda p: complete(p)[0], self.donated)
+        shop = Workshop(programs, reasons, self._compile, lambda p: complete(p)[0], self.donated)
         return replace(found, remedies=remedies(shop, traced, number))
 
     def what_if(self, given: Mapping[str, Sharding | str]) -> WhatIf:
@@ -82,7 +87,7 @@ class Inquiry:
         assert mesh is not None
         wanted = wanted_annotations(program, mesh, given)
         names = value_names(program)
-        after = _compile(with_annotations(replace(program, mesh=mesh), wanted))
+        after = self._compile(with_annotations(replace(program, mesh=mesh), wanted))
         said = {names[value]: sharding.text() for value, sharding in wanted.items()}
         return compare_programs(said, self.stages.programs, after, self.donated)
 
@@ -97,9 +102,8 @@ class Inquiry:
     def check(self, limits: Limits) -> None:
         """Raise LimitError if the program breaks limits."""
         if limits:
-            explain: Callable[[int], CollectiveExplanation] = lambda n: self.explain_collective(n, search=False)  # noqa: E731
-            check_limits(limits, self.collectives, self.memory, explain)
+            check_limits(limits, self.collectives, self.memory, partial(self.explain_collective, search=False))
 
-
-def _compile(program: Program) -> Mapping[str, Program]:
-    return run_stages(program, verified=False).programs
+    def _compile(self, program: Program) -> Mapping[str, Program]:
+        """A program at all stages, made as this one was."""
+        return run_stages(program, verified=False, without=self.without).programs

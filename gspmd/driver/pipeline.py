@@ -16,9 +16,6 @@ from gspmd.ir.verify import verify
 from gspmd.ops import OPS
 from gspmd.propagation.reasons import Reasons
 
-# The pass that leads to each stage after `propagated`, in order.
-PASSES = passes()
-
 
 @dataclass(frozen=True, slots=True)
 class Stages:

@@ -10,12 +10,13 @@ import pytest
 import gspmd
 import gspmd.numpy as gnp
 from gspmd import TensorType
+from gspmd.driver.steps import OPTIONAL
 from gspmd.inspect.annotating import with_annotations
 from gspmd.inspect.collectives import wire_bytes
 from gspmd.ir.errors import UsageError
 from gspmd.ir.printer import value_names
 from gspmd.ir.sharding import parse_sharding
-from tests.inspect.programs import MESH, TYPES, compiled, gathered, looped
+from tests.inspect.programs import MESH, TYPES, compiled, gathered, looped, shifted
 
 Entries = tuple[str | None, str | None]
 SHARDINGS: list[Entries] = [
@@ -101,6 +102,16 @@ def test_what_is_there_changes_nothing() -> None:
         found = c.what_if({name: sharding})
         assert found.wire_bytes[0] == found.wire_bytes[1] and not found.shardings
         assert "no sharding changes" in found.text() and "as before" in found.text()
+
+
+@pytest.mark.parametrize("without", [(name,) for name in OPTIONAL] + [OPTIONAL], ids=",".join)
+def test_what_was_left_out_is_left_out_again(without: tuple[str, ...]) -> None:
+    c = gspmd.compile(shifted, *TYPES, mesh=MESH, without=without)
+    found = c.what_if({"x": c.shardings()["x"]})
+    assert found.wire_bytes == (c.cost().wire_bytes,) * 2
+    assert found.collectives == (len(c.collectives()),) * 2
+    assert found.peak_memory == (c.memory().peak,) * 2
+    assert all(c.explain_collective(i, search=False).why for i in range(len(c.collectives())))
 
 
 def test_names_of_other_values_stay() -> None:
