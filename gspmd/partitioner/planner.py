@@ -53,8 +53,7 @@ def plan(shape: tuple[int, ...], itemsize: int, source: Sharding, target: Shardi
     What is to be unreduced where the source is not becomes so last, at no cost. Raises PartitionError if the target
     differs in mesh, manual axes or monoid.
     """
-    # What only propagation heeds, openness and axes to be kept free, is of no account.
-    source, target = (replace(s.normal(shape).closed(), replicated=()) for s in (source, target))
+    source, target = (s.normal(shape).settled() for s in (source, target))
     if source == target:
         return _NOTHING
     _check_possible(source, target)
