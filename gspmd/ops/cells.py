@@ -65,15 +65,14 @@ def along(builder: Builder, line: Value, shape: Sequence[int], dim: int) -> Valu
 
 def choose(builder: Builder, where: Value, on_true: Value, on_false: Value) -> Value:
     """`on_true` where a predicate of its shape holds, else `on_false`, which may be a scalar."""
-    shape = on_true.type.shape
-    if on_false.type.shape != shape:
-        on_false = spread(builder, on_false, shape)
-    return SELECT(builder, where, on_true, on_false)
+    return SELECT(builder, where, on_true, spread(builder, on_false, on_true.type.shape))
 
 
 def spread(builder: Builder, value: Value, shape: Sequence[int]) -> Value:
-    """A scalar repeated to a shape."""
-    return value if not shape else BROADCAST_IN_DIM(builder, value, shape=ResultShape(shape), dims=())
+    """A scalar repeated to a shape; a value that has the shape already as it is."""
+    if value.type.shape == tuple(shape):
+        return value
+    return BROADCAST_IN_DIM(builder, value, shape=ResultShape(shape), dims=())
 
 
 def zero(builder: Builder, like: Value) -> Value:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from gspmd.ir.attrs import Attrs, ResultShape
+from gspmd.ir.attrs import Attrs
 from gspmd.ir.builder import Builder
 from gspmd.ir.errors import TypeRuleError
 from gspmd.ir.graph import Node, Region, Value
 from gspmd.ir.opdef import Gradient, Localizer, Machine, OpDef, Shards, Types, rule_of
 from gspmd.ir.rule import Rule, elementwise_rule, identity_map
-from gspmd.ops.layout import BROADCAST_IN_DIM
+from gspmd.ops.cells import spread
 from gspmd.ops.reduce import scalar_region
 from gspmd.ops.rules import differentiable, require
 
@@ -57,10 +57,10 @@ def _map_inline(builder: Builder, node: Node, operands: Sequence[Value]) -> Sequ
     for step in steps:
         given = [made[v] for v in step.operands]
         if not wide.isdisjoint(step.operands):
-            given = [_spread(builder, v, shape) for v in given]
+            given = [spread(builder, v, shape) for v in given]
         results = step.op.emit(builder, given, step.attrs, tuple(map(scalar_region, step.regions)), step.loc)
         made.update(zip(step.results, results, strict=True))
-    return [_spread(builder, made[v], shape) for v in node.regions[0].results]
+    return [spread(builder, made[v], shape) for v in node.regions[0].results]
 
 
 def _is_pointwise(step: Node, shape: tuple[int, ...]) -> bool:
@@ -75,12 +75,6 @@ def _is_pointwise(step: Node, shape: tuple[int, ...]) -> bool:
     rule = rule_of(step.op, tuple(given), tuple(found), step.attrs) if found == wanted else None
     whole = identity_map(len(shape))
     return rule is not None and all(t == whole for t in rule.tensors) and all(f.kind == "pass" for f in rule.factors)
-
-
-def _spread(builder: Builder, value: Value, shape: tuple[int, ...]) -> Value:
-    if value.type.shape == shape:
-        return value
-    return BROADCAST_IN_DIM(builder, value, shape=ResultShape(shape), dims=())
 
 
 def _map_localize(ctx: Localizer, operands: Sequence[Value]) -> Sequence[Value]:
