@@ -20,7 +20,7 @@ from gspmd.ir.graph import Node, Region, Value
 from gspmd.ir.manual import Crossing
 from gspmd.ir.mesh import Mesh
 from gspmd.ir.opdef import Array, Gradient, Machine, OpDef, Shards, Types
-from gspmd.ir.sharding import DimSharding, Sharding
+from gspmd.ir.sharding import Sharding
 from gspmd.ir.types import TensorType
 from gspmd.ops.annotate import SHARDING_CONSTRAINT
 from gspmd.ops.collective import ALL_REDUCE
@@ -216,11 +216,6 @@ def _with_sums(region: Region, shardings: Sequence[Sharding], axes: Axes) -> Reg
         for v, s in zip(region.results, shardings, strict=True)
     ]
     return builder.region(results)
-
-
-def part_sharding(mesh: Mesh, dims: Sequence[Axes]) -> Sharding:
-    """The sharding of an operand or result of which only the manual axes are said."""
-    return Sharding(mesh, tuple(DimSharding(a) for a in dims))
 
 
 MANUAL_COMPUTATION: OpDef[ManualAttrs] = OpDef(
