@@ -57,7 +57,7 @@ def _moved(axis: Axis, source: Mesh, target: Mesh) -> Axes:
         raise ShardingError(
             f"the meshes {source.text()} and {target.text()} in one program have different devices",
             rule="mesh.C7",
-            fix="use meshes of the same devices; an axis of size 1 or more may be left unused",
+            fix="list the same devices in both meshes; leave an axis unsplit where it is not wanted",
         )
     firsts = (i for i in range(source.size) if source.digit(i, axis) == 0)
     groups = [[held[source.device(d)] for d in source.group(i, (axis,))] for i in firsts]
