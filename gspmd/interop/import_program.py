@@ -346,7 +346,8 @@ class Importer:
 def _constrained(
     builder: Builder, x: Value, sharding: Sharding | None, name: str = "", loc: Location | None = None
 ) -> Value:
-    if sharding is None or x.type.sharding == sharding:
+    # A scalar has no dimension to split. Annotated, it would hide what a region combines and how often a loop runs.
+    if sharding is None or not x.type.rank or x.type.sharding == sharding:
         return x
     attrs = ShardingConstraintAttrs(sharding)
     (value,) = SHARDING_CONSTRAINT.emit(builder, (x,), attrs, (), loc, name)

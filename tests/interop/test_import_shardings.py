@@ -136,3 +136,42 @@ def test_strings_for_different_numbers_of_devices_are_refused() -> None:
     body = f'%0 = stablehlo.tanh %x {{mhlo.sharding = "{{devices=[4,1]<=[4]}}"}} : {T}\nreturn %0 : {T}'
     with pytest.raises(ShardingError, match=r"assigns 4 devices, but .* assigns 8"):
         program(body, '{mhlo.sharding = "{devices=[4,2]<=[8]}"}', "", "")
+
+
+# JAX annotates all that it computes where some axes are manual, scalars too.
+SCALAR = "sdy.sharding_constraint {} <@mesh, []> : tensor<{}>"
+
+
+def test_an_annotated_scalar_does_not_hide_what_a_region_combines() -> None:
+    body = f"""%c = stablehlo.constant dense<0.0> : tensor<f32>
+      %0 = "stablehlo.reduce"(%x, %c) ({{
+      ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+        %s = stablehlo.add %l, %r : tensor<f32>
+        %t = {SCALAR.format("%s", "f32")}
+        stablehlo.return %t : tensor<f32>
+      }}) {{dimensions = array<i64: 1>}} : ({T}, tensor<f32>) -> tensor<8xf32>
+      %1 = stablehlo.broadcast_in_dim %0, dims = [0] : (tensor<8xf32>) -> {T}
+      return %1 : {T}"""
+    (reduce, _) = program(body).body.nodes
+    assert getattr(reduce.attrs, "monoid", "") == "add" and not reduce.regions
+
+
+def test_an_annotated_counter_counts() -> None:
+    body = f"""%zero = stablehlo.constant dense<0> : tensor<i32>
+      %i = {SCALAR.format("%zero", "i32")}
+      %0:2 = stablehlo.while(%n = %i, %y = %x) : tensor<i32>, {T}
+      cond {{
+        %end = stablehlo.constant dense<5> : tensor<i32>
+        %c = stablehlo.compare LT, %n, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        %d = {SCALAR.format("%c", "i1")}
+        stablehlo.return %d : tensor<i1>
+      }} do {{
+        %one = stablehlo.constant dense<1> : tensor<i32>
+        %more = stablehlo.add %n, %one : tensor<i32>
+        %next = {SCALAR.format("%more", "i32")}
+        %z = stablehlo.sine %y : {T}
+        stablehlo.return %next, %z : tensor<i32>, {T}
+      }}
+      return %0#1 : {T}"""
+    loop = program(body).body.nodes[-1]
+    assert getattr(loop.attrs, "trip_count", None) == 5
