@@ -10,7 +10,8 @@ from gspmd.frontend.tree import flatten
 from tests.interop.programs import CASES
 from tests.interop.test_programs import check, compiled
 
-# For each number of devices a handful: between them gradients, halos, transposes, loops, experts and factorisations.
+# For each number of devices a handful: between them gradients, halos, transposes, loops, experts, factorisations and
+# per-device code.
 CHOSEN = {
     4: (
         "transformer/model",
@@ -20,6 +21,8 @@ CHOSEN = {
         "experts/experts_hidden",
         "solve_batch/rows",
         "least_squares/samples",
+        "block/both",
+        "local_steps/samples",
     ),
 }
 

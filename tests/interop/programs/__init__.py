@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.interop.programs import convolution, experts, recurrent, spectral, systems, transformer
+from tests.interop.programs import convolution, experts, manual, recurrent, spectral, systems, transformer
 from tests.interop.programs.case import Layout, Program
 
 PROGRAMS: tuple[Program, ...] = (
@@ -12,6 +12,7 @@ PROGRAMS: tuple[Program, ...] = (
     *recurrent.PROGRAMS,
     experts.PROGRAM,
     *systems.PROGRAMS,
+    *manual.PROGRAMS,
 )
 CASES: dict[str, tuple[Program, Layout]] = {
     f"{program.name}/{layout.name}": (program, layout) for program in PROGRAMS for layout in program.layouts

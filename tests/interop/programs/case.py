@@ -13,11 +13,12 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 import gspmd
 from gspmd.ir.graph import Program as GspmdProgram
 from gspmd.ir.graph import Region, Value
+from tests.interop.programs.devices import on_devices
 
 P = PartitionSpec
 Place = Callable[[Any, str], Any]
@@ -46,7 +47,7 @@ class Layout:
     @cached_property
     def jax_mesh(self) -> AbstractMesh:
         """The mesh, of no devices."""
-        return AbstractMesh(tuple(self.mesh.values()), tuple(self.mesh))
+        return AbstractMesh(tuple(self.mesh.values()), tuple(self.mesh), (AxisType.Auto,) * len(self.mesh))
 
     def everywhere(self, place: Callable[[Any, PartitionSpec | None], Any], arguments: tuple[Any, ...]) -> Any:
         """The arguments, each placed under its spec."""
@@ -54,7 +55,10 @@ class Layout:
 
     def constrain(self, x: Any, spec: PartitionSpec | None) -> Any:
         """The array, held as a spec says."""
-        return x if spec is None else jax.lax.with_sharding_constraint(x, NamedSharding(self.jax_mesh, spec))
+        if spec is None:
+            return x
+        within = jax.sharding.get_abstract_mesh()  # per-device code has a mesh of its own, some axes of it manual
+        return jax.lax.with_sharding_constraint(x, NamedSharding(self.jax_mesh if within.empty else within, spec))
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,30 @@ class Program:
     def module(self, layout: Layout) -> gspmd.Module:
         """The program imported under a layout."""
         return gspmd.from_jax(self.function(layout), *self.types(layout))
+
+
+@dataclass(frozen=True)
+class ManualProgram(Program):
+    """A program with per-device code, whose mesh is that of its layout; JAX runs it on as many devices.
+
+    What it computes does not depend on the layout, so that JAX has to run it under the first one only.
+    """
+
+    @cached_property
+    def expected(self) -> Any:
+        """What JAX computes on devices of a process of its own."""
+        return on_devices(f"{self.name}/{self.layouts[0].name}", self.layouts[0].devices)
+
+    def function(self, layout: Layout) -> Callable[..., Any]:
+        """The function as it is laid out, on the layout's mesh."""
+        inner = super().function(layout)
+
+        def on_mesh(*arguments: Any) -> Any:
+            with jax.sharding.use_abstract_mesh(layout.jax_mesh):
+                return inner(*arguments)
+
+        on_mesh.__name__ = self.name
+        return on_mesh
 
 
 def _everywhere(specs: Any, tree: Any) -> Any:

@@ -2,7 +2,8 @@
 
     python -m tests.interop.programs.xla [NAME ...]
 
-XLA gets the program as JAX lowers it, the layout's shardings in it, and its results as we lay them out. The record,
+XLA gets the program as JAX lowers it, the layout's shardings in it, and its results as we lay them out. Programs with
+per-device code are propagated by Shardy: GSPMD aborts where such code leaves axes to annotations. The record,
 `xla.json`, says with which jaxlib. The bytes are in the units of `tests/xla/hlo.py`.
 """
 
@@ -19,7 +20,7 @@ from jax.sharding import NamedSharding
 
 import gspmd
 from tests.interop.programs import CASES
-from tests.interop.programs.case import Layout, P, Program, wire_bytes
+from tests.interop.programs.case import Layout, ManualProgram, P, Program, wire_bytes
 from tests.xla.oracle import Answer, ask
 from tests.xla.record import jaxlib_version
 
@@ -33,10 +34,10 @@ def recorded() -> dict[str, float]:
 
 
 def exported(program: Program, layout: Layout, compiled: gspmd.Compiled) -> str:
-    """The program as JAX lowers it for XLA's own propagation."""
+    """The program as JAX lowers it for XLA's own propagation, or for Shardy's if it has per-device code."""
     results = [_named(layout, t.sharding) for t in compiled.output_types]
     nested = jax.tree.unflatten(jax.tree.structure(program.expected), results)
-    jax.config.update("jax_use_shardy_partitioner", False)
+    jax.config.update("jax_use_shardy_partitioner", isinstance(program, ManualProgram))
     try:
         function = jax.jit(program.function(layout), keep_unused=True, out_shardings=nested)
         return function.trace(*program.types(layout)).lower(lowering_platforms=("cpu",)).as_text()
