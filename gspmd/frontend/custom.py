@@ -13,9 +13,9 @@ from gspmd.ir.errors import GspmdError
 from gspmd.ir.graph import Node, Value
 from gspmd.ir.location import user_location
 from gspmd.ir.opdef import Gradient
-from gspmd.ir.rule_text import parse_rule
 from gspmd.ir.types import TensorType
 from gspmd.ops.custom import CUSTOM, Registered, Vjp, register
+from gspmd.ops.rule_text import parse_rule
 from gspmd.ops.rules import differentiable
 
 

@@ -17,8 +17,8 @@ from gspmd.ir.errors import ExecutionError
 from gspmd.ir.graph import Node, Region, Value
 from gspmd.ir.opdef import Array, Gradient, Localizer, OpDef, Types
 from gspmd.ir.rule import Rule
-from gspmd.ir.rule_text import parse_rule
 from gspmd.ir.types import TensorType
+from gspmd.ops.rule_text import parse_rule
 from gspmd.ops.rules import require
 
 Vjp = Callable[[Gradient, Node, Sequence[Value | None]], Sequence[Value | None]]

@@ -11,8 +11,8 @@ import gspmd
 import gspmd.numpy as gnp
 from gspmd.ir.errors import ExecutionError, TypeRuleError
 from gspmd.ir.parser import parse_program
-from gspmd.ir.rule_text import parse_rule
 from gspmd.ops import OPS
+from gspmd.ops.rule_text import parse_rule
 
 MESH = gspmd.Mesh({"a": 2, "b": 3})
 

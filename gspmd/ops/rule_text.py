@@ -18,12 +18,12 @@ from math import prod
 
 from gspmd.ir.errors import TypeRuleError
 from gspmd.ir.rule import Factor, FactorKind, Rule
+from gspmd.kernels.monoids import MONOIDS
 
 Tensor = tuple[tuple[str, ...], ...]
 _DIM = re.compile(r"[A-Za-z]|\([A-Za-z]*\)")
 _TENSOR = re.compile(rf"(?:{_DIM.pattern})*")
 _KINDS: dict[str, FactorKind] = {"pass": "pass", "reduce": "reduce", "whole": "whole"}
-_MONOIDS = ("add", "mul", "max", "min", "and", "or", "xor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def _kind(note: str, known: set[str], kept: set[str]) -> tuple[str, FactorKind, 
     _require(word in _KINDS, f"{word!r} is no kind of factor: pass, reduce add, whole")
     kind = _KINDS[word]
     monoid = more[0] if more else "add" if kind == "reduce" else None
-    _require((monoid in _MONOIDS) == (kind == "reduce") and len(more) < 2, f"{note.strip()!r}: reduce takes a monoid")
+    _require((monoid in MONOIDS) == (kind == "reduce") and len(more) < 2, f"{note.strip()!r}: reduce takes a monoid")
     _require(kind != "reduce" or letter not in kept, f"the factor {letter} reduces, but is in a result")
     _require(kind != "pass" or letter in kept, f"the factor {letter} passes, but is in no result")
     return letter, kind, monoid
