@@ -1,4 +1,4 @@
-"""Calls of compiled folds by a region: a fused node that holds one node that folds (`ops.folding`).
+"""Calls of compiled folds by a region (`ops.folding`).
 
 Of results with very many elements parts are folded first, as many as the elements ask for, so that neither the number
 of threads nor of shards in a process changes a bit.
@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from gspmd.ir.graph import Node, Region
+from gspmd.ir.graph import Node
 from gspmd.ir.opdef import Array
 from gspmd.kernels.window import spaced
-from gspmd.ops.folding import Fold, fold_of
+from gspmd.ops.folding import Fold
 from gspmd.runtime.environment import threads_per_rank
 from gspmd.runtime.fusion.cache import load
 from gspmd.runtime.fusion.fold_source import FIXED, RUN, fold_source
@@ -31,20 +31,13 @@ _MOST_PARTS = 16
 _CHUNK = 1 << 11
 
 
-def folded(region: Region) -> Fold | None:
-    """The fold that a fused region consists of; None for another region."""
-    if len(region.nodes) != 1 or region.results != region.nodes[0].results or region.params != region.nodes[0].operands:
-        return None
-    return fold_of(region.nodes[0])
-
-
 class FoldCall:
-    """A fused node that folds and its kernel, ready to be called on the arrays of one device."""
+    """A node that folds and its kernel, ready to be called on the arrays of one device."""
 
     def __init__(self, node: Node, fold: Fold) -> None:
         self.fold = fold
         self.types = [v.type for v in node.results]
-        self.kernel = load(fold_source(fold, node.regions[0].nodes[0].regions[0]))
+        self.kernel = load(fold_source(fold, node.regions[0]))
         self.results = prod(n for n, _ in fold.results)
         self.parts = self._parts()
         self.chunks = max(1, fold.inner[0] // _CHUNK) if fold.side_by_side else 1

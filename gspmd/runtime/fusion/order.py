@@ -10,7 +10,7 @@ import numpy as np
 
 from gspmd.ir.graph import Node, Region
 from gspmd.ir.opdef import Array
-from gspmd.ops.folding import Steps, order_steps
+from gspmd.ops.folding import Steps
 from gspmd.runtime.environment import threads_per_rank
 from gspmd.runtime.fusion.cache import load
 from gspmd.runtime.fusion.codegen import scalar_name
@@ -75,14 +75,13 @@ if flips % 2:
 
 
 class OrderCall:
-    """A fused node that orders elements and its kernel, ready to be called on the arrays of one device."""
+    """A node that orders elements and its kernel, ready to be called on the arrays of one device."""
 
     def __init__(self, node: Node, steps: Steps) -> None:
-        inner = node.regions[0].nodes[0]
-        dimension = None if inner.op.order is None else inner.op.order(inner)
+        dimension = None if node.op.order is None else node.op.order(node)
         assert dimension is not None
         self.dimension = dimension
-        self.kernel = load(order_source(steps, inner.regions[0]))
+        self.kernel = load(order_source(steps, node.regions[0]))
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """The results for some arrays."""
@@ -96,10 +95,3 @@ class OrderCall:
         blocks = list(pairwise(i * count // threads for i in range(threads + 1)))
         deal(self.kernel, blocks, threads, 8 * length, table.__array_interface__["data"][0])
         return [np.moveaxis(np.take_along_axis(x, order, axis=-1), -1, self.dimension) for x in lines]
-
-
-def ordered(region: Region) -> Steps | None:
-    """The scalar steps of the comparator of a fused region that consists of one sort; None for another region."""
-    if len(region.nodes) != 1 or region.results != region.nodes[0].results or region.params != region.nodes[0].operands:
-        return None
-    return order_steps(region.nodes[0])

@@ -17,18 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from gspmd.ir.graph import Node
+from gspmd.ir.graph import Node, Region
 from gspmd.ir.opdef import Array, Machine, Shards
 from gspmd.kernels import monoids
+from gspmd.ops.folding import fold_of, order_steps, update_steps
 from gspmd.ops.fused import FusedAttrs
 from gspmd.runtime.environment import threads_per_rank
 from gspmd.runtime.fusion.cache import load
 from gspmd.runtime.fusion.codegen import source_of
-from gspmd.runtime.fusion.fold import FoldCall, folded
-from gspmd.runtime.fusion.order import OrderCall, ordered
+from gspmd.runtime.fusion.fold import FoldCall
+from gspmd.runtime.fusion.order import OrderCall
 from gspmd.runtime.fusion.plan import Output, plan_of
 from gspmd.runtime.fusion.threads import deal
-from gspmd.runtime.fusion.updates import UpdatesCall, updated
+from gspmd.runtime.fusion.updates import UpdatesCall
 
 # Elements below which a second thread costs more than it brings.
 _LEAST_FOR_THREADS = 1 << 16
@@ -72,13 +73,14 @@ def _compiled(node: Node) -> Callable[[Sequence[Array]], list[Array]] | None:
     """A fused node with its kernel; None, and a note in the log, if none can be made."""
     assert isinstance(node.attrs, FusedAttrs)
     try:
-        region = node.regions[0]
-        if (fold := folded(region)) is not None:
-            return FoldCall(node, fold)
-        if (steps := updated(region)) is not None:
-            return UpdatesCall(node, steps)
-        if (steps := ordered(region)) is not None:
-            return OrderCall(node, steps)
+        inner = _only_node(node.regions[0])
+        if inner is not None:
+            if (fold := fold_of(inner)) is not None:
+                return FoldCall(inner, fold)
+            if (steps := update_steps(inner)) is not None:
+                return UpdatesCall(inner, steps)
+            if (steps := order_steps(inner)) is not None:
+                return OrderCall(inner, steps)
         return FusedCall(node, node.attrs)
     except Exception:
         place = f" of {node.loc.text()}" if node.loc else ""
@@ -86,6 +88,13 @@ def _compiled(node: Node) -> Callable[[Sequence[Array]], list[Array]] | None:
         # What is broken once is likely broken for every kernel: one warning a process is enough.
         _logger.log(logging.DEBUG if next(_FAILURES) else logging.WARNING, text, place, exc_info=True)
         return None
+
+
+def _only_node(region: Region) -> Node | None:
+    """The node that a region consists of; None if it does more than run one."""
+    node = region.nodes[0] if len(region.nodes) == 1 else None
+    same = node is not None and region.results == node.results and region.params == node.operands
+    return node if same else None
 
 
 class FusedCall:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gspmd.ir.graph import Node, Region
 from gspmd.ir.opdef import Array
-from gspmd.ops.folding import Steps, update_steps
+from gspmd.ops.folding import Steps
 from gspmd.runtime.fusion.cache import load
 from gspmd.runtime.fusion.region_source import RegionWriter
 
@@ -39,11 +39,11 @@ def updates_source(steps: Steps, region: Region) -> str:
 
 
 class UpdatesCall:
-    """A fused node that updates rows and its kernel, ready to be called on the arrays of one device."""
+    """A node that updates rows and its kernel, ready to be called on the arrays of one device."""
 
     def __init__(self, node: Node, steps: Steps) -> None:
-        self.node = node.regions[0].nodes[0]
-        self.kernel = load(updates_source(steps, self.node.regions[0]))
+        self.node = node
+        self.kernel = load(updates_source(steps, node.regions[0]))
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """The results for some arrays."""
@@ -54,10 +54,3 @@ class UpdatesCall:
         table: Any = np.array([held.tables[0].shape[1], *addresses], np.int64)
         self.kernel(0, len(rows), 0, 0, table.__array_interface__["data"][0])
         return held.results()
-
-
-def updated(region: Region) -> Steps | None:
-    """The scalar steps of the updates that a fused region consists of; None for another region."""
-    if len(region.nodes) != 1 or region.results != region.nodes[0].results or region.params != region.nodes[0].operands:
-        return None
-    return update_steps(region.nodes[0])
