@@ -144,7 +144,7 @@ def _explain_options(explain: argparse.ArgumentParser) -> None:
 
 def _without_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--without", metavar="PASS,...", default="", help="leave out optimisations: compose, merge, rings, clean, fuse"
+        "--without", metavar="PASS,...", help="leave out optimisations: compose, merge, rings, clean, fuse"
     )
 
 

@@ -25,6 +25,9 @@ from gspmd.ir.opdef import Array
 from gspmd.runtime.environment import world
 from gspmd.runtime.launch import launch
 
+# The options of programs, which a script does not have: it says itself what it runs on, and how it compiles.
+_PROGRAM = ("inputs", "random", "outputs", "without", *LIMITS)
+
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Run a script or a program; with --ranks in an MPI job that this starts."""
@@ -47,10 +50,10 @@ def _settle(arguments: argparse.Namespace) -> None:
     if mesh is not None and arguments.ranks is not None and mesh.size != arguments.ranks:
         raise UsageError(f"--mesh {arguments.mesh} has {mesh.size} devices, but --ranks is {arguments.ranks}")
     if is_script(arguments.file):
-        for name in ("inputs", "random", "outputs", *LIMITS):
+        for name in _PROGRAM:
             if getattr(arguments, name) is not None:
                 raise UsageError(
-                    f"--{name.replace('_', '-')} goes with a program, {arguments.file} is a script",
+                    f"{_option(name)} goes with a program, {arguments.file} is a script",
                     fix=f"name a function, {arguments.file}:function; what follows -- is the script's own",
                 )
     if arguments.inputs is not None and arguments.random is not None:
@@ -62,15 +65,17 @@ def _settle(arguments: argparse.Namespace) -> None:
 def _start_ranks(arguments: argparse.Namespace) -> int:
     """Start the ranks; each of them reads the same command line and finds itself in a job."""
     command = ["-m", "gspmd.cli", "run", arguments.file]
-    for name in ("mesh", "inputs", "random", "outputs", "without"):
+    for name in ("mesh", *_PROGRAM):
         value = getattr(arguments, name)
-        if value not in (None, ""):
-            command += [f"--{name}", str(value)]
-    for name, value in limits_in(arguments).items():
-        command += [f"--{name.replace('_', '-')}", str(value)]
+        if value is not None:
+            command += [_option(name), str(value)]
     command += ["--check"] if arguments.check else []
     own = ["--", *arguments.script_arguments] if arguments.script_arguments else []
     return launch([*command, *own], arguments.ranks)
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _run_script(arguments: argparse.Namespace) -> int:

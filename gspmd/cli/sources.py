@@ -41,5 +41,6 @@ def check_readable(file: str) -> None:
 
 
 def without_in(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """The optimisations that --without leaves out."""
-    return tuple(name.strip() for name in (getattr(arguments, "without", "") or "").split(",") if name.strip())
+    """The optimisations that --without leaves out; none where the command has no such option."""
+    given: str | None = getattr(arguments, "without", None)
+    return tuple(name.strip() for name in (given or "").split(",") if name.strip())

@@ -83,6 +83,7 @@ INPUT = [
     (("collectives", "model.py:good", "--forbid", "gathers"), r"no collective 'gathers'"),
     (("cost", "model.py:good", "--max-memory", "much"), "max_memory is a number of bytes, not 'much'"),
     (("run", "train.py", "--forbid", "all_gather"), "--forbid goes with a program"),
+    (("run", "train.py", "--without", "merge"), "--without goes with a program"),
     (("run", "model.py:nice", "--random", "1"), r"no function 'nice'"),
     (("run", "model.py:untyped", "--random", "1"), r"types .* untyped are not known[\s\S]*gspmd\.program"),
     (RUN, "takes 2 arrays[\\s\\S]*--inputs"),
