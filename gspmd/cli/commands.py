@@ -7,7 +7,7 @@ import json
 import sys
 from dataclasses import asdict
 
-from gspmd.cli.files import check_writable, write_text
+from gspmd.cli.files import write_text
 from gspmd.cli.sources import limits_in, mesh_of, without_in
 from gspmd.cli.terminal import progress
 from gspmd.driver.compiled import Compiled, compile
@@ -35,11 +35,7 @@ def _compiled(arguments: argparse.Namespace) -> Compiled:
 
 def compile_command(arguments: argparse.Namespace) -> int:
     """Write the last stage of a program, which `gspmd run` takes."""
-    if arguments.output == "-":
-        sys.stdout.write(print_program(_compiled(arguments).stages.last))
-        return 0
-    check_writable(arguments.output)
-    write_text(arguments.output, print_program(_compiled(arguments).stages.last))
+    write_text(arguments.output, lambda: print_program(_compiled(arguments).stages.last))
     return 0
 
 

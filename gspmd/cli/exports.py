@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
-from gspmd.cli.files import check_writable, write_text
+from gspmd.cli.files import write_text
 from gspmd.cli.sources import mesh_of
 from gspmd.driver.pipeline import run_stages, with_mesh
 from gspmd.driver.sources import load
@@ -14,13 +13,11 @@ from gspmd.interop.export_stablehlo import export_stablehlo
 
 def export_command(arguments: argparse.Namespace) -> int:
     """Write a program at a stage as StableHLO text."""
+    write_text(arguments.output, lambda: _exported(arguments))
+    return 0
+
+
+def _exported(arguments: argparse.Namespace) -> str:
     mesh = mesh_of(arguments)
     program = with_mesh(load(arguments.file).program, mesh, None)
-    if arguments.output != "-":
-        check_writable(arguments.output)
-    text = export_stablehlo(run_stages(program, arguments.until).last)
-    if arguments.output == "-":
-        sys.stdout.write(text)
-    else:
-        write_text(arguments.output, text)
-    return 0
+    return export_stablehlo(run_stages(program, arguments.until).last)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
@@ -60,9 +61,14 @@ def _special(path: str) -> bool:
     return place.exists() and not place.is_file() and not place.is_dir()
 
 
-def write_text(path: str, text: str) -> None:
-    """Write a text file."""
-    write_whole(path, lambda file: file.write(text.encode()))
+def write_text(path: str, make: Callable[[], str]) -> None:
+    """Write the text that `make` gives, `-` being the terminal; a file's place is looked at before it is made."""
+    if path == "-":
+        sys.stdout.write(make())
+        return
+    check_writable(path)
+    text = make().encode()
+    write_whole(path, lambda file: file.write(text))
 
 
 def write_arrays(path: str, names: Sequence[str], arrays: Sequence[Array]) -> None:

@@ -104,12 +104,9 @@ def _parser() -> argparse.ArgumentParser:
 
     _run_options(command("run", "run:run_command", "run a program or a script", _SCRIPT))
     compile_ = command("compile", "commands:compile_command", "compile a program to the text that devices run")
-    compile_.add_argument("-o", "--output", required=True, metavar="OUT", help="where to write it, - for the terminal")
     import_ = command("import", "imports:import_command", "turn StableHLO into a .gspmd text", "an .mlir file")
-    import_.add_argument("-o", "--output", required=True, metavar="OUT", help="where to write it, - for the terminal")
     import_.add_argument("--function", default="", metavar="NAME", help="which function, if it has several")
     export = command("export", "exports:export_command", "turn a program at a stage into StableHLO")
-    export.add_argument("-o", "--output", required=True, metavar="OUT", help="where to write it, - for the terminal")
     export.add_argument("--until", default="optimized", metavar="STAGE", help="the stage, optimized if left out")
     opt = command("opt", "commands:opt_command", "print a program at a stage")
     opt.add_argument("--until", default="scheduled", metavar="STAGE", help="the stage, scheduled if left out")
@@ -121,6 +118,8 @@ def _parser() -> argparse.ArgumentParser:
     search = command("bisect", "bisect:bisect_command", "find the first pass after which the numbers differ")
     search.add_argument("--inputs", metavar="IN.npz", help="arrays by input name, or in order if they have no names")
     search.add_argument("--random", type=int, metavar="SEED", help="random inputs (default: of seed 0)")
+    for written in (compile_, import_, export):
+        _output_option(written)
     for optimised in (compile_, opt, uses, search):
         _without_option(optimised)
     for limited in (compile_, uses, cost):
@@ -140,6 +139,10 @@ def _explain_options(explain: argparse.ArgumentParser) -> None:
         default=[],
         help="what annotating a value so would change, as '%%w=[model,_]'; may be given several times",
     )
+
+
+def _output_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="where to write it, - for the terminal")
 
 
 def _without_option(parser: argparse.ArgumentParser) -> None:
