@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -133,9 +133,21 @@ class Array:
     def __bool__(self) -> bool:
         return bool(np.asarray(self).item())
 
+    def __format__(self, spec: str) -> str:
+        """A scalar as a number, `f"{loss:.3f}"`; any array as its type where no form is asked for."""
+        return format(self.item(), spec) if spec and not self.shape else super().__format__(spec)
+
     def item(self) -> Any:
         """The only element, as a Python scalar; a collective under MPI."""
         return np.asarray(self).item()
+
+    if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """What NumPy's arrays have and this one has not: `x.T`, `x.sum()`."""
+            raise AttributeError(
+                f"a gspmd.Array has no {name} outside of jitted functions{_INSTEAD}", name=name, obj=self
+            )
 
     @property
     def local(self) -> NumpyArray:
@@ -148,7 +160,10 @@ _INSTEAD = ": use np.asarray(array), or compute within a function decorated with
 
 
 def _refuse(self: Array, other: object = None) -> Any:
-    """An operator on a held array; NumPy's arrays and traced values take it up themselves."""
+    """An operator on a held array; NumPy's arrays and traced values take it up themselves.
+
+    Comparisons are among them: equality as objects would tell that arrays of equal numbers differ.
+    """
     if other is None or (isinstance(other, (int, float, complex, Array)) and not isinstance(other, np.generic)):
         raise TypeError(f"a gspmd.Array does not compute outside of jitted functions{_INSTEAD}")
     return NotImplemented
@@ -157,7 +172,7 @@ def _refuse(self: Array, other: object = None) -> Any:
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"):
     setattr(Array, f"__{_name}__", _refuse)
     setattr(Array, f"__r{_name}__", _refuse)
-for _name in ("__neg__", "__pos__", "__abs__"):
+for _name in ("__neg__", "__pos__", "__abs__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
     setattr(Array, _name, _refuse)
 
 

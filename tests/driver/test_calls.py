@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import http
+import operator
 import pickle
 import signal
 import weakref
@@ -193,6 +194,29 @@ def test_an_array_does_not_compute() -> None:
         with pytest.raises(TypeError, match=r"gspmd.Array .* outside of jitted functions: use np.asarray"):
             broken()
     assert np.array_equal(x + X, 2 * X) and np.array_equal(X * x, X * X)
+    assert np.array_equal(x == X, X == X)
+
+
+@pytest.mark.parametrize("compare", [operator.eq, operator.ne, operator.lt, operator.ge])
+def test_an_array_does_not_compare_as_an_object(compare: Any) -> None:
+    x = gspmd.shard(X, mesh, None, None)
+    for other in (1.0, copy.copy(x)):
+        with pytest.raises(TypeError, match=r"use np\.asarray"):
+            compare(x, other)
+
+
+def test_what_an_array_has_not_is_told_with_the_way_out() -> None:
+    x = gspmd.shard(X, mesh, None, None)
+    assert not hasattr(x, "T")
+    with pytest.raises(AttributeError, match=r"has no sum outside of jitted functions: use np.asarray"):
+        x.sum()
+
+
+def test_a_scalar_is_formatted_as_a_number() -> None:
+    loss = gspmd.jit(lambda x: gnp.sum(x))(X)
+    assert f"{loss:.2f} {loss}" == "190.00 gspmd.Array(f32[]@_)"
+    with pytest.raises(TypeError, match="format"):
+        format(gspmd.shard(X, mesh, None, None), ".2f")
 
 
 def test_a_kernel_that_fails_is_told_at_its_line() -> None:
