@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
+from operator import index
 from typing import Any, cast
 
 from gspmd.ir.errors import ShardingError
@@ -231,10 +232,17 @@ def _checked_axes(
 ) -> tuple[tuple[str, int], ...]:
     """The axes as pairs of name and size, if the names are distinct identifiers and the sizes positive."""
     items: Iterable[tuple[str, int]] = cast("Mapping[str, int]", axes).items() if isinstance(axes, Mapping) else axes
-    pairs = tuple((name, int(size)) for name, size in (*items, *further.items()))
+    try:
+        pairs = tuple((name, index(size)) for name, size in (*items, *further.items()))
+    except (TypeError, ValueError):
+        raise ShardingError(
+            f"a mesh has axes with a name and a whole number of devices each, got {axes if axes != () else further!r}",
+            rule="mesh.C2",
+            fix='write Mesh({"data": 2, "model": 4}) or Mesh(data=2, model=4)',
+        ) from None
     seen: set[str] = set()
     for name, size in pairs:
-        if not _AXIS_NAME.fullmatch(name):
+        if not isinstance(cast(object, name), str) or not _AXIS_NAME.fullmatch(name):
             raise ShardingError(
                 f"{name!r} cannot name a mesh axis: it must be an identifier, and not _", rule="mesh.C1"
             )

@@ -87,6 +87,10 @@ def test_text_round_trip_and_copies() -> None:
         (lambda: Mesh({"a b": 2}), "mesh.C1", "'a b'"),
         (lambda: Mesh({"_": 2}), "mesh.C1", "'_'"),
         (lambda: Mesh([("x", 2), ("x", 3)]), "mesh.C1", "twice"),
+        (lambda: Mesh(4), "mesh.C2", "got 4"),  # type: ignore[arg-type]
+        (lambda: Mesh((2, 2), ("a", "b")), "mesh.C2", "got (2, 2)"),  # type: ignore[arg-type]
+        (lambda: Mesh({"x": 2.5}), "mesh.C2", "whole number"),  # type: ignore[dict-item]
+        (lambda: Mesh({0: 2}), "mesh.C1", "0 cannot name"),  # type: ignore[dict-item]
         (lambda: Mesh({"x": 2}, [0, 0]), "mesh.C3", "permutation"),
         (lambda: Mesh({"x": 2}, [0, 1, 2]), "mesh.C3", "2 devices"),
         (lambda: Mesh({"data": 2, "model": 4}).axis("batch"), "mesh.C4", "[data=2, model=4] has no axis 'batch'"),
