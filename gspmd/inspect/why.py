@@ -39,8 +39,8 @@ def why(cause: Cause, name: Name) -> list[str]:
 
 def _operand(cause: Cause, source: Sharding, target: Sharding, name: Name) -> Iterator[str]:
     node, rule = cause.explicit, node_rule(cause.explicit)
-    text = source.axes_text
-    mine = [i for i, v in enumerate(node.operands) if v.type.sharding == target and _moved(v, cause, name)]
+    text, moved = source.axes_text, (target, cause.value.type.shape)
+    mine = [i for i, v in enumerate(node.operands) if (v.type.sharding, v.type.shape) == moved]
     combined = difference(source.unreduced, target.unreduced)
     if combined:
         yield _parted(cause, combined, name)
@@ -61,10 +61,6 @@ def _operand(cause: Cause, source: Sharding, target: Sharding, name: Name) -> It
 
 def _axes(sharding: Sharding) -> tuple[Axes, ...]:
     return tuple(d.axes for d in sharding.dims)
-
-
-def _moved(value: Value, cause: Cause, name: Name) -> bool:
-    return value.type.shape == cause.value.type.shape
 
 
 def _partners(node: Node, rule: Rule, operand: int, dim: int, name: Name) -> str:

@@ -245,7 +245,7 @@ class _Parser:
         while scan.peek("("):
             regions.append(self.region_body(self.params()))
         inferred = self.inferred(op, start, operands, attrs, tuple(regions))
-        types = self.result_types(inferred, start, op, required=bool(self.defined))
+        types = self.result_types(inferred, op, required=bool(self.defined))
         if self.defined and len(names) != len(types):
             scan.fail(f"{op.name} has {len(types)} results, but {len(names)} names are given", start)
         results = tuple(Value(t, names[i] if names else "") for i, t in enumerate(types))
@@ -263,7 +263,7 @@ class _Parser:
         except _MISUSE as error:
             self.scan.fail(f"{op.name} cannot take {_show(types)} with these attributes: {error}", start)
 
-    def result_types(self, inferred: Types, start: int, op: OpDef[Any], required: bool) -> Types:
+    def result_types(self, inferred: Types, op: OpDef[Any], required: bool) -> Types:
         """The written result types; a sharding may be written where the type rule tells none or leaves it open.
 
         So it may at the border of per-device code, where an annotation stands only until values are laid out.

@@ -98,6 +98,8 @@ def _literal(op: OpDef[Any], result: TensorType, attrs: Attrs) -> str | None:
     if result.dtype.kind == "b":
         return repr(bool(value))
     if value != value:
+        # Bit by bit: by sign and payload of a NaN an order over all floats places it first or last.
+        bits = f"int{8 * result.dtype.itemsize}"
         return f"np.{result.dtype.name}(np.nan)"
     spelled = {inf: "np.inf", -inf: "-np.inf"}.get(value, repr(value))
     return f"np.{result.dtype.name}({spelled})"
@@ -276,7 +278,7 @@ def index_split(place: Place, form: Form, rank: int) -> Split:
     return Split() if d == ALONE else Split(min(d + 1, rank - 1))
 
 
-def ends(operand: Place, result: Place, folds: bool) -> bool:
-    """Whether a reduction is complete only after all rows, so that nothing in the same kernel can read it."""
+def ends(result: Place) -> bool:
+    """Whether a reduction to there is complete only after all rows, so that nothing in the same kernel can read it."""
     kept = tuple(d for d in result if d != ALONE)
-    return folds and (not kept or kept != tuple(range(len(kept))))
+    return not kept or kept != tuple(range(len(kept)))

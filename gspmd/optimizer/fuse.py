@@ -124,7 +124,7 @@ class Grouping:
             split = None if split is None else split.meet(self._root_split(root, nest))
         if split is None or prod(nest.loops[split.outer :]) < _SHORTEST_ROW:
             return None
-        return Group([i], reads, nest, split, frozenset((node.result,) if ends(source, place, folds) else ()))
+        return Group([i], reads, nest, split, frozenset((node.result,) if folds and ends(place) else ()))
 
     def _through(self, value: Value, nest: Nest, reads: Reads) -> Value:
         """What an operand is a copy of, beyond index maps that fit into the nest; it is noted as read."""

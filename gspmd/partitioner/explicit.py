@@ -114,7 +114,7 @@ class _Rewriter:
 
     def _ruled(self, node: Node, rule: Rule) -> None:
         operands = tuple([self.now[v].type for v in node.operands])
-        choice = self._best(node, rule, choices(rule, operands, tuple([self._wanted(v) for v in node.results])))
+        choice = self._best(node, choices(rule, operands, tuple([self._wanted(v) for v in node.results])))
         held = tuple([self._held(v, need, node.loc) for v, need in zip(node.operands, choice.needs, strict=True)])
         pairs = zip(node.results, choice.yields, strict=True)
         results = tuple([Value(v.type.with_sharding(s), v.name) for v, s in pairs])
@@ -139,7 +139,7 @@ class _Rewriter:
         home = self._home(value)
         return value.type if home == value.type.sharding else value.type.with_sharding(home)
 
-    def _best(self, node: Node, rule: Rule, options: tuple[Choice, ...]) -> Choice:
+    def _best(self, node: Node, options: tuple[Choice, ...]) -> Choice:
         """The cheapest choice here: a reshard that exists is free, one that siblings will want is shared.
 
         A few percent less work, as ragged shards of another dimension may promise, buys no communication. More work,

@@ -60,7 +60,7 @@ def local_form(op: OpDef[Any], operands: Types, results: Types, attrs: Attrs) ->
         return None if op.localize is None else LocalForm(_NO_RULE, {}, {}, attrs, local, ())
     axes, chunks = split_factors(rule, operands, results)
     local = tuple(t.local for t in results)
-    changed = local_attrs(attrs, results, local, rule, chunks)
+    changed = local_attrs(attrs, local, rule, chunks)
     split = not all(map(whole, operands + results))
     maps = [d for t in rule.tensors for d in t]
     products = split and any(not isinstance(d, Access) and len(d) > 1 for d in maps)
@@ -101,7 +101,7 @@ def split_factors(rule: Rule, operands: Types, results: Types) -> tuple[dict[int
     return axes, chunks
 
 
-def local_attrs(attrs: Attrs, results: Types, local: Types, rule: Rule, chunks: dict[int, int]) -> Attrs:
+def local_attrs(attrs: Attrs, local: Types, rule: Rule, chunks: dict[int, int]) -> Attrs:
     """The attributes with each global result shape and each number of groups replaced by the local one."""
     changes: dict[str, Any] = {}
     for field in fields(attrs):

@@ -194,10 +194,10 @@ class _Trail:
         assert after is not None
         wire = 0.0
         if op.traffic is not None:
-            wire = op.traffic(attrs, *self._padded_bytes(attrs, after)).wire_bytes
+            wire = op.traffic(attrs, *self._padded_bytes(after)).wire_bytes
         self._append(op, attrs, after, wire)
 
-    def _padded_bytes(self, attrs: Attrs, after: Sharding) -> tuple[int, int]:
+    def _padded_bytes(self, after: Sharding) -> tuple[int, int]:
         """Bytes of a device's operand and result, each padded to where the other's pieces fit."""
         before_shape, after_shape = list(self.at.local_shape(self.shape)), list(after.local_shape(self.shape))
         for d, (a, b) in enumerate(zip(self.at.dims, after.dims, strict=True)):

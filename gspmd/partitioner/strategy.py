@@ -57,7 +57,7 @@ def choices(rule: Rule, operands: tuple[TensorType, ...], wanted: tuple[TensorTy
     wants = tuple(t.placed for t in wanted)
     found: list[Choice] = []
     for assignment in candidates(rule, tuple(s.reduced() for s in held) + wants):
-        for axes, group in _passing(rule, held, operands):
+        for axes, group in _passing(rule, held):
             choice = _choice(rule, operands, wanted, assignment, axes, group)
             if choice is not None:
                 found.append(choice)
@@ -66,9 +66,7 @@ def choices(rule: Rule, operands: tuple[TensorType, ...], wanted: tuple[TensorTy
     return tuple(found)
 
 
-def _passing(
-    rule: Rule, held: tuple[Sharding, ...], operands: tuple[TensorType, ...]
-) -> list[tuple[Axes, tuple[int, ...]]]:
+def _passing(rule: Rule, held: tuple[Sharding, ...]) -> list[tuple[Axes, tuple[int, ...]]]:
     """Over which axes values may stay unreduced through the op, and in which operands; always also nowhere.
 
     An operand of a linear group that is reduced can join the others: its value then stands on one device of a group.

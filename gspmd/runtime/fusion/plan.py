@@ -136,7 +136,7 @@ class _Planner:
         place, source = self.nest.places[node.result], self.nest.places[node.operands[0]]
         folds, along = form.monoid is not None, self._along(place)
         reads_each = len(self._along(source)) == self.rank if folds else len(along) == self.rank
-        if folds and (ends(source, place, True)):
+        if folds and ends(place):
             kind: Kind = "column" if along else "total"
             self.partial[node.result] = Output(node.result, kind, form.monoid)
         else:
