@@ -8,27 +8,17 @@ import sys
 from dataclasses import asdict
 
 from gspmd.cli.files import write_text
-from gspmd.cli.sources import limits_in, mesh_of, without_in
+from gspmd.cli.sources import compiled_of, module_of, program_of, without_in
 from gspmd.cli.terminal import progress
-from gspmd.driver.compiled import Compiled, compile
-from gspmd.driver.pipeline import run_stages, with_mesh
-from gspmd.driver.sources import load
+from gspmd.driver.compiled import Compiled
+from gspmd.driver.pipeline import run_stages
 from gspmd.inspect.collectives import wire_of
 from gspmd.ir.errors import UsageError
 from gspmd.ir.printer import print_program
 
 
 def _compiled(arguments: argparse.Namespace) -> Compiled:
-    mesh = mesh_of(arguments)
-    module = load(arguments.file)
-    limits = limits_in(arguments)
-    compiled = compile(
-        module,
-        mesh=mesh,
-        progress=lambda stage: progress(f"compiled to {stage}"),
-        without=without_in(arguments),
-        **limits,
-    )
+    compiled = compiled_of(arguments, module_of(arguments))
     progress("")
     return compiled
 
@@ -41,9 +31,8 @@ def compile_command(arguments: argparse.Namespace) -> int:
 
 def opt_command(arguments: argparse.Namespace) -> int:
     """Print a program at a stage."""
-    mesh = mesh_of(arguments)
-    program = with_mesh(load(arguments.file).program, mesh, None)
-    sys.stdout.write(print_program(run_stages(program, arguments.until, without=without_in(arguments)).last))
+    stages = run_stages(program_of(arguments), arguments.until, without=without_in(arguments))
+    sys.stdout.write(print_program(stages.last))
     return 0
 
 

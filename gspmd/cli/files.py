@@ -13,12 +13,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from gspmd.driver.arguments import accept, input_label
-from gspmd.driver.sources import unnamed
-from gspmd.ir.dtypes import dtype_kind
-from gspmd.ir.errors import ExecutionError, UsageError
+from gspmd.ir.errors import UsageError
 from gspmd.ir.opdef import Array
-from gspmd.ir.types import TensorType
 
 
 def write_whole(path: str, write: Callable[[BinaryIO], Any]) -> None:
@@ -87,44 +83,3 @@ def read_arrays(path: str) -> dict[str, Array]:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
     except (ValueError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error, struct.error) as error:
         raise UsageError(f"{path} is no .npz file of arrays: {error}") from None
-
-
-def match_inputs(given: dict[str, Array], names: Sequence[str], types: Sequence[TensorType], path: str) -> list[Array]:
-    """The arrays of a file for the inputs of a program: by name, or in order where they have no names.
-
-    Raises UsageError, naming the file, if they are not the program's.
-    """
-    if len(given) != len(names):
-        raise UsageError(f"{path} holds {len(given)} arrays, but the program takes {len(names)}: {', '.join(names)}")
-    if set(names) != set(given) and not unnamed(given):
-        raise UsageError(f"{path} holds {', '.join(given)}, but the program takes {', '.join(names)}")
-    chosen = [given[name] for name in names] if set(names) == set(given) else list(given.values())
-    labels = [input_label(i, name) for i, name in enumerate(names)]
-    try:
-        return [np.asarray(accept(_as_type(x, t), t, s)) for x, t, s in zip(chosen, types, labels, strict=True)]
-    except ExecutionError as error:
-        raise UsageError(f"{path}: {error.message}", rule=error.rule, fix=error.fix) from None
-
-
-def _as_type(array: Array, type_: TensorType) -> Array:
-    # NumPy's files know no bf16 and the like: they come back as raw bytes of the right size.
-    raw = array.dtype.kind == "V" and array.dtype.itemsize == type_.dtype.itemsize
-    return array.view(type_.dtype) if raw else array
-
-
-def random_inputs(types: Sequence[TensorType], seed: int) -> list[Array]:
-    """Random arrays, the same for the same seed: normal floats, integers of 0 to 9, bools."""
-    rng = np.random.default_rng(seed)
-    return [_random(rng, t) for t in types]
-
-
-def _random(rng: np.random.Generator, type_: TensorType) -> Array:
-    kind = dtype_kind(type_.dtype)
-    if kind == "bool":
-        return rng.integers(0, 2, type_.shape).astype(np.bool_)
-    if kind in ("int", "uint"):
-        return rng.integers(0, 2 if type_.dtype.itemsize == 1 else 10, type_.shape).astype(type_.dtype)
-    values = rng.standard_normal(type_.shape)
-    if kind == "complex":
-        values = values + 1j * rng.standard_normal(type_.shape)
-    return np.asarray(values).astype(type_.dtype)

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from gspmd.cli.files import check_writable, match_inputs, random_inputs, read_arrays, write_arrays
-from gspmd.cli.sources import LIMITS, check_readable, is_script, limits_in, mesh_of, without_in
+from gspmd.cli.files import check_writable, write_arrays
+from gspmd.cli.inputs import check_inputs, module_and_arrays
+from gspmd.cli.sources import LIMITS, check_readable, compiled_of, is_script, mesh_of
 from gspmd.cli.terminal import notice, progress
-from gspmd.driver.compiled import Compiled, compile
+from gspmd.driver.compiled import Compiled
 from gspmd.driver.module import Module
-from gspmd.driver.sources import load
 from gspmd.driver.watch import CHECK_VARIABLE, require_checked
 from gspmd.frontend.tree import flatten
 from gspmd.inspect.check import compare_results
@@ -44,8 +44,7 @@ def _settle(arguments: argparse.Namespace) -> None:
     check_readable(arguments.file)
     if arguments.ranks is not None and arguments.ranks < 1:
         raise UsageError(f"a job has at least one rank, not {arguments.ranks}")
-    if arguments.random is not None and arguments.random < 0:
-        raise UsageError(f"--random takes a seed of 0 or more, not {arguments.random}")
+    check_inputs(arguments)
     mesh = mesh_of(arguments)
     if mesh is not None and arguments.ranks is not None and mesh.size != arguments.ranks:
         raise UsageError(f"--mesh {arguments.mesh} has {mesh.size} devices, but --ranks is {arguments.ranks}")
@@ -56,8 +55,6 @@ def _settle(arguments: argparse.Namespace) -> None:
                     f"{_option(name)} goes with a program, {arguments.file} is a script",
                     fix=f"name a function, {arguments.file}:function; what follows -- is the script's own",
                 )
-    if arguments.inputs is not None and arguments.random is not None:
-        raise UsageError("--inputs and --random exclude each other")
     if arguments.outputs is not None and world().rank == 0:
         check_writable(arguments.outputs)
 
@@ -91,20 +88,15 @@ def _run_script(arguments: argparse.Namespace) -> int:
 
 
 def _run_program(arguments: argparse.Namespace) -> int:
-    given = None if arguments.inputs is None else read_arrays(arguments.inputs)
-    module = load(arguments.file, given)
-    mesh, limits = mesh_of(arguments), limits_in(arguments)
-    without = without_in(arguments)
-    compiled = compile(
-        module, mesh=mesh, progress=lambda stage: progress(f"compiled to {stage}"), without=without, **limits
-    )
+    module, arrays = module_and_arrays(arguments, arguments.random)
+    compiled = compiled_of(arguments, module)
     _check_ranks(compiled)
-    nested = module.nest(_arrays(arguments, module, given))
+    nested = module.nest(arrays)
     progress("running")
     results = [np.asarray(x) for x in flatten(compiled(*nested))[0]]
     progress("")
     if arguments.check:
-        _check(compiled, module, nested, results)
+        _check(module, nested, results)
     if world().rank == 0:
         names = output_names(module)
         if arguments.outputs is not None:
@@ -123,16 +115,7 @@ def _check_ranks(compiled: Compiled) -> None:
         )
 
 
-def _arrays(arguments: argparse.Namespace, module: Module, given: dict[str, Array] | None) -> list[Array]:
-    names = [v.name for v in module.program.body.params]
-    if given is not None:
-        return match_inputs(given, names, module.input_types, arguments.inputs)
-    if arguments.random is not None or not names:
-        return random_inputs(module.input_types, arguments.random or 0)
-    raise UsageError(f"the program takes {len(names)} arrays", fix="give --inputs IN.npz or --random SEED")
-
-
-def _check(compiled: Compiled, module: Module, nested: tuple[Any, ...], results: list[Array]) -> None:
+def _check(module: Module, nested: tuple[Any, ...], results: list[Array]) -> None:
     """Compare with one device; a program that was compiled before is compared with the simulator, by other ranks."""
     against = "the simulator" if module.program.is_local else "one device"
     if module.program.is_local and world().size == 1:

@@ -1,15 +1,24 @@
-"""What FILE and --mesh on the command line stand for."""
+"""What FILE, --mesh and the options of compilation on the command line stand for."""
 
 from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gspmd.cli.terminal import progress
+from gspmd.driver.compiled import Compiled, compile
 from gspmd.driver.meshes import MESH_VARIABLE, parse_mesh_option
-from gspmd.driver.sources import read_bytes, split_function
+from gspmd.driver.module import Module
+from gspmd.driver.pipeline import with_mesh
+from gspmd.driver.sources import load, read_bytes, split_function
+from gspmd.ir.graph import Program
 from gspmd.ir.mesh import Mesh
+from gspmd.ir.opdef import Array
+
+LIMITS = ("forbid", "max_wire_bytes", "max_memory")
 
 
 def mesh_of(arguments: argparse.Namespace) -> Mesh | None:
@@ -21,13 +30,27 @@ def mesh_of(arguments: argparse.Namespace) -> Mesh | None:
     return mesh
 
 
-LIMITS = ("forbid", "max_wire_bytes", "max_memory")
+def module_of(arguments: argparse.Namespace, inputs: Mapping[str, Array] | None = None) -> Module:
+    """The program that FILE stands for, its types by the inputs if it declares none; it sees the mesh of --mesh."""
+    mesh_of(arguments)
+    return load(arguments.file, inputs)
 
 
-def limits_in(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The limits of the command line, as `gspmd.compile` takes them; none where the command has no such options."""
-    given = {name: getattr(arguments, name, None) for name in LIMITS}
-    return {name: value for name, value in given.items() if value is not None}
+def program_of(arguments: argparse.Namespace) -> Program:
+    """The program that FILE stands for, on the mesh of --mesh."""
+    return with_mesh(module_of(arguments).program, mesh_of(arguments), None)
+
+
+def compiled_of(arguments: argparse.Namespace, module: Module) -> Compiled:
+    """The program compiled as the command line says, as far as the command has such options; progress is shown."""
+    limits: dict[str, Any] = {name: given for name in LIMITS if (given := getattr(arguments, name, None)) is not None}
+    return compile(
+        module,
+        mesh=mesh_of(arguments),
+        progress=lambda stage: progress(f"compiled to {stage}"),
+        without=without_in(arguments),
+        **limits,
+    )
 
 
 def is_script(file: str) -> bool:

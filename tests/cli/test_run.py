@@ -103,6 +103,9 @@ def test_the_mesh_option_reaches_the_users_file(folder: Path) -> None:
     for mesh, parts in (("data=3", 3), ("data=2,rest=2", 2)):
         outcome = forked(folder, "opt", "model.py:anywhere", "--mesh", mesh, "--until", "local")
         assert f"%x: f32[{12 // parts}]" in outcome.out, outcome
+        for command in (("run", "--random", "1"), ("bisect",), ("cost",), ("export", "-o", "-")):
+            outcome = forked(folder, command[0], "model.py:anywhere", *command[1:], "--mesh", mesh)
+            assert outcome.code == 0 and outcome.err == "", outcome
 
 
 def test_collectives_explain_and_opt_tell_about_a_program(folder: Path) -> None:
