@@ -100,7 +100,7 @@ def _literal(op: OpDef[Any], result: TensorType, attrs: Attrs) -> str | None:
     if value != value:
         # Bit by bit: by sign and payload of a NaN an order over all floats places it first or last.
         bits = f"int{8 * result.dtype.itemsize}"
-        return f"np.{result.dtype.name}(np.nan)"
+        return f"np.{bits}({made.reshape(-1).view(bits)[0]}).view(np.{result.dtype.name})"
     spelled = {inf: "np.inf", -inf: "-np.inf"}.get(value, repr(value))
     return f"np.{result.dtype.name}({spelled})"
 

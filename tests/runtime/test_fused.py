@@ -200,6 +200,26 @@ def test_constants_are_spelled_in_the_source(value: str) -> None:
     assert compare(got, meant, exact=True)
 
 
+@pytest.mark.parametrize("bits", ["0xffffffff", "0x7fc00000", "0x7f800123"])
+def test_a_constant_keeps_the_bits_of_its_nan(bits: str) -> None:
+    """Padding below every float is the NaN with all bits set; another NaN stands above."""
+    program = parse_program(
+        f"""func @f(%x: f32[512, 512]) -> (f32[512, 512]) stage=optimized {{
+  %c = constant() value=dense<"{bits}" : f32[]> : f32[]
+  %b = broadcast_in_dim(%c) shape=[512, 512] dims=[] : f32[512, 512]
+  %d = add(%x, %x) : f32[512, 512]
+  %p = compare(%d, %x) direction=LT : bool[512, 512]
+  %s = select(%p, %d, %b) : f32[512, 512]
+  return %s }}""",
+        OPS,
+    )
+    x = np.linspace(-3, 3, 512 * 512, dtype=np.float32).reshape(512, 512)
+    small = scheduled(program)
+    assert fused(small.body)
+    (got,), (meant,) = executed(small, [x]), evaluate(program, x)
+    assert np.array_equal(got.view(np.uint32), meant.view(np.uint32))
+
+
 @pytest.mark.parametrize("op", ["exponential", "tanh", "log", "logistic", "erf", "sqrt", "rsqrt"])
 def test_functions_are_those_of_the_kernels(op: str) -> None:
     grid = np.concatenate(
