@@ -238,7 +238,11 @@ def _module_of(program: Module | Callable[..., Any], types: Sequence[Any]) -> Mo
             raise UsageError(f"a module has its types already, {len(types)} more are given", fix="leave them out")
         return program
     if not callable(program):
-        raise UsageError(f"compile takes a module or a function, not {type(program).__name__}", loc=user_location())
+        raise UsageError(
+            f"compile takes a module or a function, not {type(program).__name__}",
+            loc=user_location(),
+            fix="read a file with gspmd.load, text with gspmd.from_stablehlo",
+        )
     return trace(program, *_types_of(program, types))
 
 

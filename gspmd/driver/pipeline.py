@@ -95,17 +95,24 @@ def _verify(stages: Stages, program: Program, verified: bool) -> None:
 def with_mesh(program: Program, mesh: Mesh | None, devices: int | None) -> Program:
     """The program on the mesh that was asked for, if its annotations agree; on one device if nothing says otherwise.
 
+    Axes of size 1 split nothing: of two meshes that differ in them only, that of the annotations is taken.
+
     Raises UsageError if mesh, number of devices and annotations contradict one another.
     """
     check_mesh(mesh)
-    if mesh is not None and program.mesh is not None and mesh != program.mesh:
+    if mesh is not None and program.mesh is not None and not _alike(mesh, program.mesh):
         raise UsageError(
             f"the program is annotated for the mesh {program.mesh.text()}, but compile was given {mesh.text()}",
             fix="leave mesh= out, or annotate with that mesh",
         )
-    found = mesh or program.mesh
+    found = program.mesh or mesh
     if found is None:
         found = Mesh({"devices": devices}) if devices is not None else Mesh({})
     if devices is not None and devices != found.size:
         raise UsageError(f"devices={devices}, but the mesh {found.text()} has {found.size}")
     return program if program.mesh == found else replace(program, mesh=found)
+
+
+def _alike(one: Mesh, other: Mesh) -> bool:
+    """Whether two meshes are the same but for axes of size 1."""
+    return one.whole == other.whole and one.device_order == other.device_order

@@ -74,7 +74,12 @@ def test_mesh_and_devices() -> None:
         gspmd.compile(mlp, *TYPES, mesh=gspmd.Mesh({"x": 4}))
     with pytest.raises(UsageError, match=r"devices=3, but the mesh \[data=2, model=2\] has 4"):
         gspmd.compile(mlp, *TYPES, devices=3)
+    with pytest.raises(UsageError, match=r"not str[\s\S]*read a file with gspmd.load"):
+        gspmd.compile("mlp.gspmd")  # pyright: ignore[reportArgumentType]
     assert gspmd.compile(mlp, *TYPES, devices=4, mesh=mesh).mesh == mesh
+    assert gspmd.compile(mlp, *TYPES, mesh=gspmd.Mesh(rest=1, data=2, model=2)).mesh == mesh
+    with pytest.raises(UsageError, match=r"compile was given \[model=2, data=2\]"):
+        gspmd.compile(mlp, *TYPES, mesh=gspmd.Mesh(model=2, data=2))
     one = gspmd.TensorType("f32", (3,))
     assert gspmd.compile(lambda x: x, one).mesh.size == 1
     assert gspmd.compile(lambda x: x, one, devices=3).mesh.size == 3
