@@ -7,9 +7,11 @@ Names of other values stay as they are.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from typing import cast
 
 from gspmd.ir.axes import Axes
 from gspmd.ir.builder import Builder
@@ -17,18 +19,24 @@ from gspmd.ir.errors import GspmdError, UsageError
 from gspmd.ir.graph import Node, Program, Region, Value
 from gspmd.ir.mesh import Mesh
 from gspmd.ir.opdef import annotates, manual_axes
-from gspmd.ir.printer import value_names
+from gspmd.ir.printer import printed_name, value_names
 from gspmd.ir.sharding import Sharding, parse_sharding
 from gspmd.ops.annotate import SHARDING_CONSTRAINT
 
+_KEY = re.compile(r"\[(?:'([^']*)'|\"([^\"]*)\")\]")
+
 
 def find_value(names: Mapping[Value, str], name: str) -> Value:
-    """The value with a printed name, with or without `%`; raises UsageError with close matches if there is none."""
+    """The value with a printed name, with or without `%`, or with a path in Python's terms, `params['w'][0]`.
+
+    Raises UsageError with close matches if there is none.
+    """
     wanted = name.strip().removeprefix("%")
     by_name = {n: v for v, n in names.items()}
-    value = by_name.get(wanted)
+    value = by_name.get(wanted) or by_name.get(printed_name(_KEY.sub(r".\1\2", wanted)))
     if value is None:
-        close = get_close_matches(wanted, by_name, n=3, cutoff=0.5)
+        ends = [n for n in by_name if n.endswith(f".{wanted}")]
+        close = get_close_matches(wanted, by_name, n=3, cutoff=0.5) or ends[:3]
         meant = " or ".join(f"%{n}" for n in close)
         raise UsageError(
             f"the program has no value %{wanted}",
@@ -39,6 +47,11 @@ def find_value(names: Mapping[Value, str], name: str) -> Value:
 
 def read_sharding(given: Sharding | str, value: Value, name: str, mesh: Mesh) -> Sharding:
     """A sharding for a value, `[model, _]` in text; raises UsageError if it does not fit the mesh or the value."""
+    if not isinstance(cast(object, given), (Sharding, str)):
+        raise UsageError(
+            f"%{name}: {given!r} is no sharding",
+            fix="write it as text, [model, _] with an entry a dimension, or give a gspmd.Sharding",
+        )
     try:
         sharding = parse_sharding(given, mesh) if isinstance(given, str) else given
         if sharding.mesh != mesh:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from gspmd.inspect.annotating import find_value, read_sharding
 from gspmd.inspect.collectives import by_kind, collectives_of, wire_of
@@ -64,7 +65,7 @@ class WhatIf:
 
 def wanted_annotations(program: Program, mesh: Mesh, given: Mapping[str, Sharding | str]) -> dict[Value, Sharding]:
     """The values and shardings that a user means; raises UsageError for unknown values and axes, and for no value."""
-    if not given:
+    if not given or not isinstance(cast(object, given), Mapping):
         raise UsageError("what if what?", fix='name values and shardings: {"w": "[model, _]"}')
     names = value_names(program)
     found: dict[Value, Sharding] = {}

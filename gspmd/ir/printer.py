@@ -31,10 +31,10 @@ def print_program(program: Program) -> str:
     mesh = program.mesh
     lines: list[str] = []
     if mesh is not None:
-        lines.append(f"mesh @{_word(mesh.name) or 'mesh'} = {mesh.text()}")
+        lines.append(f"mesh @{printed_name(mesh.name) or 'mesh'} = {mesh.text()}")
     params = ", ".join(_param(v, names) for v in program.body.params)
     results = _types(tuple(v.type for v in program.body.results))
-    head = f"func @{_word(program.name) or 'main'}({params}) -> {results} stage={program.stage}"
+    head = f"func @{printed_name(program.name) or 'main'}({params}) -> {results} stage={program.stage}"
     given = tuple(v.type for v in program.body.params), tuple(v.type for v in program.body.results)
     if given != (program.inputs, program.outputs):
         head += f" global {_types(program.inputs)} -> {_types(program.outputs)}"
@@ -87,7 +87,7 @@ def _inside(node: Node) -> Iterator[Value]:
 
 def _name(values: Iterator[Value] | tuple[Value, ...]) -> Names:
     ordered = list(dict.fromkeys(values))
-    hints = [_word(v.name) for v in ordered]
+    hints = [printed_name(v.name) for v in ordered]
     hinted = set(hints)  # a number or a suffixed name must not take a name that another value hints at
     taken: set[str] = set()
     counts: dict[str, int] = {}
@@ -109,7 +109,7 @@ def _name(values: Iterator[Value] | tuple[Value, ...]) -> Names:
     return names
 
 
-def _word(text: str) -> str:
+def printed_name(text: str) -> str:
     """A name's characters that may stand in the text, the others replaced."""
     return text if not text or (text.isascii() and text.isalnum()) else _ODD.sub("_", text)
 

@@ -144,11 +144,14 @@ def test_the_text() -> None:
         ({"w": "[_]"}, "%w: .*has 1 dimensions"),
         ({"w": "model"}, "%w: 'model' is no sharding"),
         ({"w": "[data, data]"}, "%w: a sharding can use an axis once"),
+        ({"w": ("model", None)}, r"%w: \('model', None\) is no sharding"),
+        ({"w": gspmd.PartitionSpec("model")}, "%w: .* is no sharding"),
         ({}, "what if what"),
+        (["w"], "what if what"),
         ({"w": gspmd.Sharding.of(gspmd.Mesh({"z": 2}), "z", None)}, "%w: the sharding is on the mesh"),
     ],
 )
-def test_mistakes_are_named(given: dict[str, Any], message: str) -> None:
+def test_mistakes_are_named(given: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         compiled(gathered).what_if(given)
 
@@ -164,3 +167,15 @@ def test_a_program_without_a_mesh_takes_the_one_it_is_compiled_for() -> None:
     c = gspmd.compile(lambda x: gnp.sum(x * 2.0), TensorType("f32", (8,)), mesh=gspmd.Mesh({"d": 4}))
     found = c.what_if({"x": "[d]"})
     assert found.wire_bytes[0] == 0 < found.wire_bytes[1]
+
+
+def test_a_value_is_found_by_its_path_as_python_writes_it() -> None:
+    def f(params: Any, x: Any) -> Any:
+        return gnp.tanh(x @ gspmd.shard(params["layers"][0]["w"], MESH, None, "model"))
+
+    types = {"layers": [{"w": TensorType("f32", (8, 8))}]}
+    c = gspmd.compile(f, types, TensorType("f32", (4, 8)))
+    for name in ("%params.layers_0_.w", "params.layers[0].w", "params['layers'][0]['w']", 'params["layers"][0]["w"]'):
+        assert c.explain(name).text().startswith("%params.layers_0_.w: f32[8, 8@model]")
+    with pytest.raises(UsageError, match=r"did you mean %params.layers_0_.w\?"):
+        c.explain("w")
