@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from gspmd.interop.import_annotations import sharding_call
 from gspmd.interop.import_lapack import CALLS as LINEAR_ALGEBRA
@@ -11,8 +12,9 @@ from gspmd.interop.import_marks import full_to_shard, shard_to_full
 from gspmd.interop.import_mlir import bindings
 from gspmd.interop.import_scope import Bound, one
 from gspmd.interop.import_types import Unsupported
-from gspmd.interop.import_visit import Visit
+from gspmd.interop.import_visit import Handler, Visit
 from gspmd.ir.attrs import Attrs
+from gspmd.ir.opdef import OpDef
 from gspmd.ir.types import TensorType
 from gspmd.ops import OPS
 from gspmd.ops.moving import SLICE, SliceAttrs
@@ -32,11 +34,11 @@ def read_custom_call(v: Visit) -> Sequence[Bound]:
     v.read.update(_INTERFACE)
     routine = _CALLS.get(target) or lapack_routine(target)
     if routine is not None:
-        return routine(v)
-    dialect, _, name = target.partition(".")
-    if dialect in _DIALECTS and name in OPS and OPS[name].attrs is Attrs and _is_chlo(name):
+        return _in_its_tuple(v, routine)
+    op = _chlo_op(target)
+    if op is not None:
         read_config(v)
-        return v.emit(OPS[name], v.operands, Attrs())
+        return v.emit(op, v.operands, Attrs())
     if target.startswith("stablehlo.dynamic_"):
         raise Unsupported(f"the custom call @{target} has a shape that is data: shapes must be known")
     raise Unsupported(
@@ -45,15 +47,39 @@ def read_custom_call(v: Visit) -> Sequence[Bound]:
     )
 
 
-def _is_chlo(name: str) -> bool:
-    return bindings().context().is_registered_operation(f"chlo.{name}")
+def _in_its_tuple(v: Visit, routine: Handler) -> Sequence[Bound]:
+    """The results of a call; what comes out of XLA's own form of programs has one tuple of them all."""
+    types = v.results
+    if len(types) != 1 or not isinstance(types[0], tuple):
+        return routine(v)
+    v.untupled = True
+    return (tuple(routine(v)),)
+
+
+def read_mhlo(name: str) -> Handler | None:
+    """How to read an op that XLA's export leaves in its own dialect, which jaxlib does not have; None if unknown."""
+    if name == "mhlo.topk":  # bytecode does not tell how many under their name
+        return lambda v: v.emit(TOP_K, v.operands, _largest(v.result.shape[-1], v.value("largest", True)))
+    op = _chlo_op(name) if name.startswith("mhlo.") else None
+    return None if op is None else lambda v: v.emit(op, v.operands, Attrs())
+
+
+def _chlo_op(spelled: str) -> OpDef[Any] | None:
+    """The op without attributes that has a name of CHLO's, in whichever dialect."""
+    dialect, _, name = spelled.partition(".")
+    known = dialect in _DIALECTS and name in OPS and OPS[name].attrs is Attrs
+    return OPS[name] if known and bindings().context().is_registered_operation(f"chlo.{name}") else None
+
+
+def _largest(k: Any, largest: Any) -> TopKAttrs:
+    if not largest:
+        raise Unsupported("top_k of the smallest elements")
+    return TopKAttrs(int(k))
 
 
 def _top_k(v: Visit) -> Sequence[Bound]:
     config = read_config(v)
-    if not config.get("largest", True):
-        raise Unsupported("top_k of the smallest elements")
-    return v.emit(TOP_K, v.operands, TopKAttrs(int(config["k"])))
+    return v.emit(TOP_K, v.operands, _largest(config["k"], config.get("largest", True)))
 
 
 def _approx_top_k(v: Visit) -> Sequence[Bound]:
@@ -83,7 +109,7 @@ def _nothing(v: Visit) -> Sequence[Bound]:
     return ()
 
 
-_CALLS: Mapping[str, Callable[[Visit], Sequence[Bound]]] = {
+_CALLS: Mapping[str, Handler] = {
     "Sharding": sharding_call,
     "SPMDFullToShardShape": full_to_shard,
     "SPMDShardToFullShape": shard_to_full,

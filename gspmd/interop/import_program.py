@@ -6,7 +6,7 @@ once with its lines, once the whole module has been read; nothing is dropped in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -34,7 +34,7 @@ from gspmd.interop.import_refusal import why_not
 from gspmd.interop.import_scope import Bound, Poisoned, Scope, all_leaves, leaves, nest, one
 from gspmd.interop.import_sharding import Shardings
 from gspmd.interop.import_types import Unsupported, flat_types, nested_type
-from gspmd.interop.import_visit import SHARDINGS, Handler, Visit
+from gspmd.interop.import_visit import SHARDINGS, Handler, Visit, is_foreign
 from gspmd.ir.builder import Builder
 from gspmd.ir.errors import GspmdError, UsageError
 from gspmd.ir.graph import Program, Region, Value
@@ -48,11 +48,13 @@ from gspmd.ops.annotate import SHARDING_CONSTRAINT, ShardingConstraintAttrs
 _RETURNS = frozenset(("func.return", "stablehlo.return", "sdy.return"))
 # Attributes of modules, functions, arguments and results that say nothing about values or shardings.
 _HARMLESS_TEXT = (
-    "arg_attrs function_type jax.arg_info jax.buffer_donor jax.result_info jax.uses_shape_polymorphism "
-    "mhlo.layout_mode mhlo.memory_kind mhlo.num_partitions mhlo.num_replicas mhlo.input_output_alias no_inline "
-    "mhlo.is_dynamic mhlo.use_auto_spmd_partitioning mhlo.xla_entry_computation_parameter_layouts "
-    "mhlo.xla_entry_computation_result_layout mhlo.spmd_output_sharding mhlo.spmd_parameters_shardings "
-    "mhlo.frontend_attributes res_attrs sym_name sym_visibility tf.aliasing_output jax.global_constant"
+    "arg_attrs function_type jax.arg_info jax.buffer_donor jax.global_constant jax.result_info "
+    "jax.uses_shape_polymorphism mhlo.cross_program_prefetches mhlo.frontend_attributes mhlo.input_output_alias "
+    "mhlo.is_dynamic mhlo.is_same_data_across_replicas mhlo.layout_mode mhlo.memory_kind mhlo.num_partitions "
+    "mhlo.num_replicas mhlo.parameter_replication mhlo.spmd_output_sharding mhlo.spmd_parameters_shardings "
+    "mhlo.use_auto_spmd_partitioning mhlo.xla_entry_computation_parameter_layouts "
+    "mhlo.xla_entry_computation_parameter_tiles mhlo.xla_entry_computation_result_layout "
+    "mhlo.xla_entry_computation_result_tiles no_inline res_attrs sym_name sym_visibility tf.aliasing_output"
 )
 _HARMLESS = frozenset(_HARMLESS_TEXT.split())
 _SHOWN = 40  # problems in one message
@@ -186,7 +188,7 @@ class Importer:
         if held is None:
             return nothing
         items = {item.name: item.attr for item in held}
-        unknown = sorted(items.keys() - _HARMLESS - SHARDINGS)
+        unknown = _unknown(items.keys() - SHARDINGS)
         if unknown:
             self._problem(Unsupported(f"{where} has attributes that are not known here: {', '.join(unknown)}"), None)
         if "sdy.sharding" in items:
@@ -225,7 +227,7 @@ class Importer:
         v.path = path
         outer, scope.builder.loc = scope.builder.loc, loc
         try:
-            handler = self._handlers.get(op.name)
+            handler = self._handlers.get(op.name) or import_custom.read_mhlo(op.name)
             if handler is None:
                 raise Unsupported(why_not(op.name))
             results = handler(v)
@@ -319,9 +321,9 @@ class Importer:
     # -- problems -------------------------------------------------------------------------------------------------
 
     def _module_attributes(self, operation: Any) -> None:
-        names = {name for name in operation.attributes if name not in _HARMLESS and name != "sym_name"}
+        names = _unknown(operation.attributes)
         if names:
-            message = f"the module has attributes that are not known here: {', '.join(sorted(names))}"
+            message = f"the module has attributes that are not known here: {', '.join(names)}"
             self._problem(Unsupported(message), None)
 
     def _problem(self, error: GspmdError, loc: Location | None) -> None:
@@ -361,6 +363,11 @@ def _refilled(bound: Bound, values: Iterator[Value]) -> Bound:
 
 def _number(operation: Any, name: str) -> int | None:
     return int(operation.attributes[name].value) if name in operation.attributes else None
+
+
+def _unknown(names: Iterable[str]) -> list[str]:
+    """Which attributes of a module, function, argument or result may matter, and are not known here."""
+    return sorted(name for name in names if name not in _HARMLESS and not is_foreign(name))
 
 
 def _program_name(module: Any, function: str) -> str:

@@ -25,21 +25,43 @@ if TYPE_CHECKING:
 
 # Attributes that say nothing about values or shardings: how exactly to compute, hints, layouts in memory, provenance.
 _HARMLESS_TEXT = (
-    "algorithm fast_math indices_are_sorted mhlo.frontend_attributes mhlo.layout_mode mhlo.memory_kind mhlo.metadata "
-    "operandSegmentSizes precision_config resultSegmentSizes result_accuracy sdy.sharding_rule unique_indices "
-    "xla_shape"
+    "_class algorithm device execution_thread fast_math indices_are_sorted mhlo.frontend_attributes mhlo.layout_mode "
+    "mhlo.memory_kind mhlo.metadata mhlo.original_value operandSegmentSizes precision_config resultSegmentSizes "
+    "result_accuracy result_layout sdy.sharding_rule source_layout unique_indices xla_shape"
 )
 HARMLESS = frozenset(_HARMLESS_TEXT.split())
+# Dialects of other front ends and of what programs are compiled for: what they attach is their own.
+_FOREIGN = frozenset(
+    ("iree", "llvm", "ml_program", "tf", "tf_executor", "tf_saved_model", "tfl", "torch", "torch_c", "vm")
+)
 # Attributes that the importer itself reads on every op.
 SHARDINGS = frozenset(("mhlo.sharding", "sdy.sharding"))
 
 Handler = Callable[["Visit"], Sequence[Bound]]
 
 
+def is_foreign(attribute: str) -> bool:
+    """Whether an attribute of that name belongs to another front end's dialect."""
+    dialect, dot, _ = attribute.partition(".")
+    return bool(dot) and dialect in _FOREIGN
+
+
 class Visit:
     """An op on its way in."""
 
-    __slots__ = ("_attributes", "_names", "annotated", "importer", "loc", "names", "op", "path", "read", "scope")
+    __slots__ = (
+        "_attributes",
+        "_names",
+        "annotated",
+        "importer",
+        "loc",
+        "names",
+        "op",
+        "path",
+        "read",
+        "scope",
+        "untupled",
+    )
 
     def __init__(self, importer: Importer, scope: Scope, op: Any, names: tuple[str, ...], loc: Location | None) -> None:
         self.importer = importer
@@ -50,6 +72,7 @@ class Visit:
         self.path = ""
         self.read: set[str] = set()
         self.annotated = False  # the handler has seen to the op's own sharding
+        self.untupled = False  # `results` are the elements of the tuple that is the only result
         self._attributes = op.attributes
         self._names: frozenset[str] = frozenset(self._attributes)
 
@@ -78,7 +101,8 @@ class Visit:
     @property
     def results(self) -> tuple[Nested, ...]:
         """The types of the results."""
-        return tuple(nested_type(r.type) for r in self.op.results)
+        types = tuple(nested_type(r.type) for r in self.op.results)
+        return types[0] if self.untupled and isinstance(types[0], tuple) else types
 
     @property
     def flat(self) -> tuple[Value, ...]:
@@ -122,7 +146,7 @@ class Visit:
     def unread(self) -> list[str]:
         """The attributes that nobody read and that may matter."""
         rest = self._names - self.read
-        return sorted(rest - HARMLESS - SHARDINGS) if rest else []
+        return sorted(name for name in rest - HARMLESS - SHARDINGS if not is_foreign(name)) if rest else []
 
     # -- emission -------------------------------------------------------------------------------------------------
 
