@@ -157,7 +157,8 @@ def _windows(x: Array, counts: Sequence[int], sides: Sequence[Side]) -> Array:
     moves = [n * s.stride for n, s in zip(space, sides, strict=True)]
     steps = [n * s.window_dilation for n, s in zip(space, sides, strict=True)]
     strides = [batch, *moves, group, *steps, feature]
-    return cast(Array, cast(Any, as_strided)(x, shape, strides, writeable=False))
+    bits = x.view(f"V{x.itemsize}")  # NumPy writes f8e5m2 as `<f1`, and cannot read that
+    return cast(Array, cast(Any, as_strided)(bits, shape, strides, writeable=False)).view(x.dtype)
 
 
 def _blocks(sizes: Sequence[int], width: int) -> Iterator[tuple[slice, ...]]:

@@ -56,8 +56,8 @@ def compute_dtype(dtype: DType) -> DType:
 
 
 def widened(x: Array) -> Array:
-    """The array itself, or in f32 if it holds narrow floats."""
-    return x.astype(F32) if is_narrow(x.dtype) else x
+    """The array in the dtype to compute in: narrow floats in f32, integers of fewer than 8 bits in 8."""
+    return x.astype(compute_dtype(x.dtype), copy=False)
 
 
 @lru_cache(maxsize=64)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gspmd.kernels.finite import Array, DType, compute_dtype, is_float, limits
+from gspmd.kernels.finite import Array, DType, compute_dtype, is_float, limits, widened
 
 MONOIDS = ("add", "mul", "max", "min", "and", "or", "xor")
 _UFUNCS: dict[str, np.ufunc] = {
@@ -56,7 +56,7 @@ def combine(monoid: str) -> Callable[[Array, Array], Array]:
 
     def apply(a: Array, b: Array) -> Array:
         with np.errstate(all="ignore"):
-            return np.asarray(operation(_wide(a), _wide(b)), a.dtype)
+            return np.asarray(operation(widened(a), widened(b)), a.dtype)
 
     return apply
 
@@ -73,12 +73,8 @@ def reduce(monoid: str, x: Array, dims: Sequence[int]) -> Array:
 def fold(monoid: str, arrays: Sequence[Array]) -> Array:
     """The combination of arrays of one shape in their order, rounded once: what collectives do with contributions."""
     operation = _UFUNCS[monoid]
-    total = _wide(arrays[0])
+    total = widened(arrays[0])
     with np.errstate(all="ignore"):
         for x in arrays[1:]:
-            total = operation(total, _wide(x))
+            total = operation(total, widened(x))
     return np.asarray(total, arrays[0].dtype)
-
-
-def _wide(x: Array) -> Array:
-    return x.astype(compute_dtype(x.dtype), copy=False)

@@ -100,7 +100,7 @@ def values(rng: np.random.Generator, type_: TensorType, positive: bool = False) 
         flat = rng.permutation(np.arange(size) % 3 > 0)
     elif kind in ("int", "uint"):
         low, high = (int(np.clip(n, -(2**62), 2**62)) for n in limits(type_.dtype))
-        line = np.arange(1, size + 1) % (high - 1) + 1
+        line = np.arange(1, size + 1) % max(high - 1, 1) + 1
         flat = rng.permutation(line) * (1 if kind == "uint" or positive else rng.choice([-1, 1], size))
         flat = np.clip(flat, low, high)
     else:
