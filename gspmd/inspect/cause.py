@@ -13,6 +13,7 @@ from typing import Literal
 
 from gspmd.inspect.annotating import Uses
 from gspmd.inspect.collectives import collective_nodes
+from gspmd.inspect.lines import line_of
 from gspmd.inspect.provenance import Pass, earlier_values, origin, origins, replayed
 from gspmd.inspect.surroundings import Surroundings
 from gspmd.ir.axes import Axes, difference, overlaps
@@ -116,7 +117,7 @@ class _Finder:
             here = self.node_of(holder)
         source, target = value.type.placed, result.type.placed
         there = None if maker is None else self.node_of(maker)
-        lines = _line(here), _line(there)
+        lines = line_of(here), line_of(there)
         return Cause(self.now.get(value, value), here, origin(node), role, source, target, asks, maker, lines)
 
     def _said(self, value: Value, target: Sharding) -> Node | None:
@@ -153,7 +154,3 @@ class _Finder:
             return maker, "result"
         readers = self.around.readers.get(node.result, ())
         return next((n for n in readers if origin(n) == origin(node)), node), "operand"
-
-
-def _line(node: Node | None) -> str:
-    return "" if node is None or node.loc is None else node.loc.text()

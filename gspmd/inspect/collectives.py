@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from gspmd.inspect.lines import line_of
 from gspmd.ir.graph import Node, Program, Region
 from gspmd.ir.mesh import Mesh
 from gspmd.ir.opdef import Trait, trips
@@ -56,8 +57,7 @@ def collectives_of(program: Program) -> list[CollectiveUse]:
         output = sum(v.type.nbytes for v in node.results)
         traffic = node.op.traffic(node.attrs, operand, output)
         axes = tuple(mesh.axis_text(a) for a in traffic.axes)
-        line = node.loc.text() if node.loc is not None else ""
-        value = names[node.results[0]]
+        line, value = line_of(node), names[node.results[0]]
         uses.append(
             CollectiveUse(
                 traffic.kind, axes, traffic.group_size, operand, output, traffic.wire_bytes, count, value, line

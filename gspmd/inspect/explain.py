@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gspmd.inspect.annotating import find_value
+from gspmd.inspect.lines import at_line
 from gspmd.inspect.surroundings import Surroundings
 from gspmd.ir.graph import Program, Value
 from gspmd.ir.location import Location
@@ -45,7 +46,7 @@ class Hop:
     def text(self) -> str:
         """`%h dim 0 <- %x dim 0      dot_general at mlp.py:12 (level 1, batch 2)`."""
         head = f"%{self.value} dim {self.dim} <- %{self.source} dim {self.source_dim}"
-        return f"{head}      {self.op}{_at(self.loc)} (level {self.level}, batch {self.batch})"
+        return f"{head}      {self.op}{at_line(self.loc)} (level {self.level}, batch {self.batch})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class Origin:
     def lines(self) -> list[str]:
         """The chain as lines of text."""
         later = f", which counts in round {self.priority}" if self.priority else ""
-        end = f"%{self.annotated} is annotated {self.annotation}{_at(self.loc)}{later}"
+        end = f"%{self.annotated} is annotated {self.annotation}{at_line(self.loc)}{later}"
         hops = [f"  {hop.text()}" for hop in self.hops]
         if len(hops) > _SHOWN:
             left_out = f"  ... {len(hops) - _SHOWN} more ops ..."
@@ -86,7 +87,7 @@ class Loss:
     def text(self) -> str:
         """`dim 0: model from %v dim 0 by add at mlp.py:14: model splits dim 1 of this tensor already`."""
         source = f"{self.axes} from %{self.source} dim {self.source_dim}"
-        return f"dim {self.dim}: {source} by {self.op}{_at(self.loc)}: {self.why}"
+        return f"dim {self.dim}: {source} by {self.op}{at_line(self.loc)}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class Explanation:
 
     def text(self) -> str:
         """The explanation as lines of text."""
-        lines = [f"%{self.name}: {self.type}{_at(self.loc, '      ')}"]
+        lines = [f"%{self.name}: {self.type}{at_line(self.loc, '      ')}"]
         if self.annotation is not None:
             lines.append(f"  annotated {self.annotation}")
         for origin in self.origins:
@@ -214,12 +215,8 @@ class _Teller:
         for node, others, exact in self.around.group(value):
             named = " and ".join(f"%{self.names[v]}" for v in others[:_SHOWN]) or "no other value"
             alike = "has the sharding of" if exact else "is told how others are sharded:"
-            yield f"in a sharding group{_at(node.loc)}: it {alike} {named}"
+            yield f"in a sharding group{at_line(node.loc)}: it {alike} {named}"
         if sharding.manual:
-            code = self.around.manual(value)
-            loc = None if code is None else code.loc
-            yield f"in per-device code{_at(loc)}: along {sharding.axes_text(sharding.manual)} each device has its own"
-
-
-def _at(loc: Location | None, before: str = " at ") -> str:
-    return "" if loc is None else f"{before}{loc.text()}"
+            code, axes = self.around.manual(value), sharding.axes_text(sharding.manual)
+            line = "" if code is None else at_line(code.loc)
+            yield f"in per-device code{line}: along {axes} each device has its own"

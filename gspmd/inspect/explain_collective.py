@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from gspmd.inspect.cause import Cause, Traced
 from gspmd.inspect.collectives import CollectiveUse, wire_of
+from gspmd.inspect.lines import at_line
 from gspmd.inspect.surroundings import Surroundings
 from gspmd.inspect.units import bytes_text, change_text
 from gspmd.inspect.why import why
@@ -141,7 +142,7 @@ def number_of(uses: Sequence[CollectiveUse], traced: Traced | None, which: int |
 
 def _asked(cause: Cause, name: Callable[[Value], str]) -> str:
     node = cause.node
-    line = "" if node is None or node.loc is None else f" at {node.loc.text()}"
+    line = "" if node is None else at_line(node.loc)
     op = cause.explicit.op.name if node is None else node.op.name
     makes = f", which makes {name(cause.explicit.results[0])}" if cause.explicit.results else ""
     told = {
@@ -165,9 +166,10 @@ def _origins(cause: Cause, reasons: Reasons, base: Program, names: dict[Value, s
         for chain in reasons.chains(cause.value, dim):
             annotation = reasons.annotation(chain.annotated)
             said = "" if annotation is None else f" {annotation.text()}"
-            loc = around.loc(chain.annotated)
-            at = "" if loc is None else f" at {loc.text()}"
+            line = at_line(around.loc(chain.annotated))
             axes, end = sharding.axes_text((chain.axis,)), names[chain.annotated]
             away = f", {len(chain.events)} ops away" if len(chain.events) > 1 else ""
-            found.append(f"%{names[cause.value]} has {axes} on dim {dim} from the annotation{said} of %{end}{at}{away}")
+            found.append(
+                f"%{names[cause.value]} has {axes} on dim {dim} from the annotation{said} of %{end}{line}{away}"
+            )
     return found

@@ -6,6 +6,7 @@ from typing import Any
 
 import networkx as nx
 
+from gspmd.inspect.lines import line_of
 from gspmd.ir.graph import Node, Program, Region, Value
 from gspmd.ir.printer import value_names
 
@@ -45,6 +46,6 @@ def _facts(node: Node) -> dict[str, Any]:
     traffic = node.op.traffic(node.attrs, operand, result) if node.op.traffic is not None else None
     return {
         "op": node.op.name,
-        "line": node.loc.text() if node.loc is not None else "",
+        "line": line_of(node),
         "wire_bytes": 0.0 if traffic is None else traffic.wire_bytes,
     }

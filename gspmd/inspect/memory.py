@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gspmd.inspect.lines import line_of
 from gspmd.inspect.liveness import life_of, literals
 from gspmd.inspect.units import bytes_text, count_text
 from gspmd.ir.errors import UsageError
@@ -92,14 +93,10 @@ def memory_of(program: Program, donated: Sequence[int] = ()) -> MemoryUse:
         arguments,
         constants,
         "" if node is None else node.op.name,
-        _line(node),
+        line_of(node),
         tuple(_held(v, n, names, makers.get(v)) for v, n in values if n),
     )
 
 
 def _held(value: Value, size: int, names: dict[Value, str], maker: Node | None) -> Held:
-    return Held(names[value], value.type.text(), size, "" if maker is None else maker.op.name, _line(maker))
-
-
-def _line(node: Node | None) -> str:
-    return "" if node is None or node.loc is None else node.loc.text()
+    return Held(names[value], value.type.text(), size, "" if maker is None else maker.op.name, line_of(maker))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gspmd.inspect.lines import at_line
 from gspmd.ir.graph import Node, Program, Region, Value
 from gspmd.ir.location import Location
 from gspmd.ir.opdef import annotates, node_rule
@@ -51,10 +52,8 @@ class Surroundings:
         node = maker or holder
         if node is None:
             return ""
-        at = f" at {node.loc.text()}" if node.loc is not None else ""
-        if annotates(node):
-            return f"the annotation{at}"
-        return f"{node.op.name}{at}" if maker is not None else f"in {node.op.name}{at}"
+        what = "the annotation" if annotates(node) else node.op.name if maker is not None else f"in {node.op.name}"
+        return f"{what}{at_line(node.loc)}"
 
     def near(self, value: Value) -> list[Node]:
         """The nodes that make or read a value."""
