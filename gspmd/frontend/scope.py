@@ -15,9 +15,12 @@ from gspmd.ir.builder import Builder
 from gspmd.ir.device_groups import on_mesh
 from gspmd.ir.errors import ShardingError, TraceError
 from gspmd.ir.graph import Value
-from gspmd.ir.location import Location, user_location
+from gspmd.ir.location import Location, calling_library, user_location
 from gspmd.ir.mesh import Mesh
 from gspmd.ir.sharding import Sharding
+
+# Those that compute on arrays of their own.
+_LIBRARIES = frozenset(("jax", "numpy", "scipy", "sklearn", "torch"))
 
 
 class TraceState:
@@ -122,3 +125,18 @@ def entered(scope: Scope) -> Generator[Scope]:
 def trace_error(message: str, *, rule: str = "", fix: str = "") -> TraceError:
     """A TraceError at the user's line."""
     return TraceError(message, rule=rule, loc=user_location(), fix=fix)
+
+
+def library_error(type_: str) -> TraceError | None:
+    """The error, at the user's line, if another library asks for the numbers of a traced array; else None."""
+    caller = calling_library(_LIBRARIES)
+    if caller is None:
+        return None
+    library, loc = caller
+    fix = "use the function of the same name in gspmd.numpy"
+    return TraceError(
+        f"{library} was given a traced array of type {type_}, whose values are only known when the program runs",
+        rule="trace.C5",
+        loc=loc,
+        fix=f"{fix}, or bring a whole function of JAX in with gspmd.from_jax" if library == "jax" else fix,
+    )

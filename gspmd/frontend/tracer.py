@@ -12,7 +12,7 @@ from typing import Any, NoReturn, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gspmd.frontend.scope import Scope, current_scope, trace_error
+from gspmd.frontend.scope import Scope, current_scope, library_error, trace_error
 from gspmd.ir.dtypes import DType
 from gspmd.ir.graph import Region, Value
 from gspmd.ir.location import user_location
@@ -279,8 +279,15 @@ class Tracer:
         """Not possible while tracing."""
         self._no_number(".item()", "return the value from the traced function and read it outside")
 
+    def _no_array(self, what: str, fix: str) -> NoReturn:
+        """Refuse to become a NumPy array; whoever gave a traced array to another library is told so."""
+        error = library_error(self.type.text())
+        if error is not None:
+            raise error
+        self._no_number(what, fix)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        self._no_number("NumPy", "use the function of the same name in gspmd.numpy")
+        self._no_array("NumPy", "use the function of the same name in gspmd.numpy")
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Tracer:
         function = _TABLE.get(_UFUNC_NAMES.get(ufunc.__name__, ufunc.__name__))
@@ -290,7 +297,7 @@ class Tracer:
 
     def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, keywords: Any) -> NoReturn:
         name = function.__name__
-        self._no_number(f"numpy.{name}", f"use gspmd.numpy.{name}")
+        self._no_array(f"numpy.{name}", f"use gspmd.numpy.{name}")
 
 
 class WeakTracer(Tracer):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
 # Not the user's: this package, and what is in no file, such as Python's own `<frozen runpy>`.
 _NOT_THE_USERS = (str(Path(__file__).resolve().parent.parent) + "/", "<")
+_INSTALLED = tuple({f"{sysconfig.get_path(name)}/" for name in ("purelib", "platlib")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +41,17 @@ def user_location() -> Location | None:
             return Location(frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back
     return None
+
+
+def calling_library(names: frozenset[str]) -> tuple[str, Location | None] | None:
+    """Which of these installed packages called this one, and the innermost line outside of it; None if none did."""
+    frame, library = inspect.currentframe(), ""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if is_outside(file):
+            package = next((file[len(root) :].split("/")[0] for root in _INSTALLED if file.startswith(root)), "")
+            if package not in names:
+                return (library, Location(file, frame.f_lineno)) if library else None
+            library = package
+        frame = frame.f_back
+    return (library, None) if library else None

@@ -6,8 +6,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.linalg
 
 import gspmd.numpy as gnp
 from gspmd.frontend.control import cond, fori_loop, scan, switch, while_loop
@@ -53,6 +55,9 @@ CASES: list[tuple[str, Callable[..., Any], str]] = [
     ("item", lambda x: x.item(), "item"),
     ("asarray", lambda x: np.asarray(x), "NumPy needs the value(.|\n)*gspmd.numpy"),
     ("numpy function", lambda x: np.linalg.norm(x), "gspmd.numpy.norm"),
+    ("jax", lambda x: jnp.sin(x), "jax was given a traced array(.|\n)*gspmd.from_jax"),
+    ("scipy", lambda x: scipy.linalg.inv(x), "scipy was given a traced array(.|\n)*in gspmd.numpy$"),
+    ("numpy inside", lambda x: np.asarray_chkfinite(x), "numpy was given a traced array"),
     ("setitem", assigns, r"x.at\[index\].set"),
     ("inside a loop", deep_inside, r"float\(\)"),
     ("leak", uses_a_leak, "used outside the function that made it"),
