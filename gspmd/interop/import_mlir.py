@@ -23,6 +23,7 @@ _BYTECODE = b"ML\xefR"
 _PORTABLE = re.compile(rb"StableHLO_v([\d.]+)")
 _LINE = re.compile(r'"([^"]*)":(\d+):')
 _QUANTIZED = re.compile(r"'([\w.-]+)' op .*!quant\.")
+_UNKNOWN = re.compile(r"custom op '.*' is unknown")
 # MLIR's name for a text that came from no file.
 TEXT_FILE = "-"
 
@@ -144,4 +145,5 @@ def _parse_error(error: Any, file: str) -> ParseError | UsageError:
     quantized = _QUANTIZED.match(message)
     if quantized:
         return UsageError(f"cannot import: the op {quantized[1]} is about quantized types", loc=place)
-    return ParseError(message, loc=place)
+    fix = "give StableHLO, as MLIR text or bytecode; a .gspmd text needs no import: gspmd.load and all commands read it"
+    return ParseError(message, loc=place, fix=fix if _UNKNOWN.match(message) else "")
