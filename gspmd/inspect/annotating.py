@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import cast
 
+from gspmd.inspect.surroundings import Surroundings
 from gspmd.ir.axes import Axes
 from gspmd.ir.builder import Builder
 from gspmd.ir.errors import GspmdError, UsageError
@@ -64,12 +65,12 @@ def read_sharding(given: Sharding | str, value: Value, name: str, mesh: Mesh) ->
 
 def with_annotations(program: Program, wanted: Mapping[Value, Sharding]) -> Program:
     """The annotated program with some of its values annotated so, whatever was said of them before."""
-    uses = Uses.of(program)
+    around = Surroundings.of(program)
     edit = _Edit(value_names(program))
     for value, sharding in wanted.items():
-        root = uses.root(value)
-        said = uses.said_of(root)
-        maker = uses.makers.get(root)
+        root = around.root(value)
+        said = around.said_of(root)
+        maker = around.makers.get(root)
         if maker is not None and annotates(maker):
             said.append(maker)
         edit.nodes.update(dict.fromkeys(said, sharding))
@@ -78,46 +79,6 @@ def with_annotations(program: Program, wanted: Mapping[Value, Sharding]) -> Prog
         elif not said:
             edit.behind[root] = sharding
     return Program.of(program.name, edit.region(program.body, ()), program.mesh, program.stage)
-
-
-@dataclass(frozen=True, slots=True)
-class Uses:
-    """Who makes and who reads each value; `kept` are those that regions hand out."""
-
-    makers: dict[Value, Node]
-    readers: dict[Value, list[Node]]
-    kept: set[Value]
-
-    @staticmethod
-    def of(program: Program) -> Uses:
-        """Those of all values of a program."""
-        uses = Uses({}, {}, set())
-        for region in (program.body, *(r for n in program.body.walk() for r in n.regions)):
-            uses.kept.update(region.results)
-            for node in region.nodes:
-                uses.makers.update(dict.fromkeys(node.results, node))
-                for value in node.operands:
-                    uses.readers.setdefault(value, []).append(node)
-        return uses
-
-    def alone(self, value: Value) -> Node | None:
-        """The annotation that alone reads a value."""
-        found = self.readers.get(value, [])
-        return found[0] if len(found) == 1 and value not in self.kept and annotates(found[0]) else None
-
-    def root(self, value: Value) -> Value:
-        """What a value is, without the annotations that alone stand between."""
-        while (maker := self.makers.get(value)) and annotates(maker) and self.alone(maker.operands[0]) is maker:
-            (value,) = maker.operands
-        return value
-
-    def said_of(self, value: Value) -> list[Node]:
-        """The annotations of a value that alone read it, one after another."""
-        found: list[Node] = []
-        while (reader := self.alone(value)) is not None:
-            found.append(reader)
-            value = reader.result
-        return found
 
 
 @dataclass(frozen=True, slots=True)

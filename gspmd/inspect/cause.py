@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from gspmd.inspect.annotating import Uses
 from gspmd.inspect.collectives import collective_nodes
 from gspmd.inspect.lines import line_of
 from gspmd.inspect.provenance import Pass, earlier_values, origin, origins, replayed
@@ -88,7 +87,7 @@ class _Finder:
         self.explicit = list(explicit.body.walk())
         self.now = earlier_values(explicit, base, origins(explicit))
         self.around = Surroundings.of(explicit)
-        self.uses = Uses.of(base)
+        self.before = Surroundings.of(base)
 
     def node_of(self, node: Node) -> Node | None:
         """The node of the base program that a node of the explicit stage came from."""
@@ -122,7 +121,7 @@ class _Finder:
 
     def _said(self, value: Value, target: Sharding) -> Node | None:
         """The annotation that alone reads a value of the base program, if it asks for a sharding."""
-        said = self.uses.alone(value)
+        said = self.before.alone(value)
         return said if said is not None and said.result.type.sharding == target else None
 
     def _maker(self, value: Value) -> Node | None:

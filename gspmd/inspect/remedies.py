@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
-from gspmd.inspect.annotating import Uses, with_annotations
+from gspmd.inspect.annotating import with_annotations
 from gspmd.inspect.cause import Traced
 from gspmd.inspect.collectives import CollectiveUse, by_kind, collective_nodes, collectives_of, wire_of
 from gspmd.inspect.explain_collective import Remedy
@@ -66,14 +66,13 @@ def remedies(shop: Workshop, traced: Traced, number: int) -> tuple[Remedy, ...]:
     count, carried = Counter(map(_key, uses, asked))[key], by_kind(uses)[kind]
     before = wire_of(uses), memory_of(shop.programs["scheduled"], shop.donated).peak
     annotated = shop.programs["annotated"]
-    uses_of = Uses.of(annotated)
     names, source, around = value_names(annotated), marked(annotated), Surroundings.of(annotated)
     found: dict[tuple[float, int], Remedy] = {}
     start = perf_counter()
     for suggestion in suggestions(traced, cause, shop.reasons)[:_MOST]:
         if perf_counter() - start > _SECONDS:
             break
-        wanted = {uses_of.root(written[v]): s for v, s in suggestion.items() if v in written}
+        wanted = {around.root(written[v]): s for v, s in suggestion.items() if v in written}
         try:
             after = shop.compile(with_annotations(source, wanted))
         except GspmdError:  # shardings that do not go together

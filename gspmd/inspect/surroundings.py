@@ -1,4 +1,4 @@
-"""What stands around a value in a program: the node that makes it, the code that holds it, its group, its barriers."""
+"""What stands around a value in a program: who makes and reads it, what it is annotated, what holds it, its group."""
 
 from __future__ import annotations
 
@@ -13,23 +13,28 @@ from gspmd.ir.opdef import annotates, node_rule
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """For each value the node that makes it and those that read it, and for each node and parameter its holder."""
+    """For each value the node that makes it and those that read it, and for each node and parameter its holder.
+
+    `kept` are the values that regions hand out.
+    """
 
     makers: dict[Value, Node]
     readers: dict[Value, list[Node]]
     holders: dict[Value, Node]
     above: dict[Node, Node]
+    kept: set[Value]
 
     @staticmethod
     def of(program: Program) -> Surroundings:
         """Those of all values of a program."""
-        found = Surroundings({}, {}, {}, {})
+        found = Surroundings({}, {}, {}, {}, set())
         found._add(program.body, None)
         return found
 
     def _add(self, region: Region, holder: Node | None) -> None:
         if holder is not None:
             self.holders.update(dict.fromkeys(region.params, holder))
+        self.kept.update(region.results)
         for node in region.nodes:
             if holder is not None:
                 self.above[node] = holder
@@ -38,6 +43,25 @@ class Surroundings:
                 self.readers.setdefault(value, []).append(node)
             for inner in node.regions:
                 self._add(inner, node)
+
+    def alone(self, value: Value) -> Node | None:
+        """The annotation that alone reads a value."""
+        found = self.readers.get(value, [])
+        return found[0] if len(found) == 1 and value not in self.kept and annotates(found[0]) else None
+
+    def root(self, value: Value) -> Value:
+        """What a value is, without the annotations that alone stand between."""
+        while (maker := self.makers.get(value)) and annotates(maker) and self.alone(maker.operands[0]) is maker:
+            (value,) = maker.operands
+        return value
+
+    def said_of(self, value: Value) -> list[Node]:
+        """The annotations of a value that alone read it, one after another."""
+        found: list[Node] = []
+        while (reader := self.alone(value)) is not None:
+            found.append(reader)
+            value = reader.result
+        return found
 
     def loc(self, value: Value) -> Location | None:
         """The user's line of a value: of an input its annotation's, of a region's parameter the loop's or branch's."""
