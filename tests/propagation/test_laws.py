@@ -8,31 +8,19 @@ from dataclasses import replace
 import pytest
 
 from gspmd.ir.axes import overlaps
-from gspmd.ir.graph import Node, Program, Region, Value
+from gspmd.ir.graph import Program, Value
+from gspmd.ir.sharding import Sharding
 from gspmd.propagation import propagate
 from tests.propagation.toy import random_program, shuffled
+from tests.propagation.values import all_values, with_annotations
 
 SEEDS = range(80)
-
-
-def all_values(program: Program) -> list[Value]:
-    """Every value, those of regions after the results of the node that holds them."""
-
-    def of(region: Region) -> list[Value]:
-        out = list(region.params)
-        for node in region.nodes:
-            out += node.results
-            for inner in node.regions:
-                out += of(inner)
-        return out
-
-    return of(program.body)
 
 
 def by_original(program: Program) -> dict[Value, str]:
     """The sharding that each value of an annotated program gets."""
     result, _ = propagate(program)
-    return {v: w.type.sharding.text() for v, w in zip(all_values(program), all_values(result), strict=True)}  # type: ignore[union-attr]
+    return {v: w.type.sharding.text() for v, w in zip(all_values(program.body), all_values(result.body), strict=True)}  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -47,7 +35,7 @@ def test_result_does_not_depend_on_the_order_of_ops(seed: int) -> None:
 def test_annotations_are_kept_and_only_refined_where_open(seed: int) -> None:
     program = random_program(seed)
     result, _ = propagate(program)
-    for before, after in zip(all_values(program), all_values(result), strict=True):
+    for before, after in zip(all_values(program.body), all_values(result.body), strict=True):
         written, got = before.type.sharding, after.type.sharding
         assert got is not None and not got.is_open
         assert before.type.shape == after.type.shape and before.type.dtype == after.type.dtype
@@ -63,29 +51,9 @@ def test_annotations_are_kept_and_only_refined_where_open(seed: int) -> None:
 def test_no_dimension_is_split_into_more_parts_than_it_has_elements(seed: int) -> None:
     program = random_program(seed)
     result, _ = propagate(program)
-    for before, after in zip(all_values(program), all_values(result), strict=True):
+    for before, after in zip(all_values(program.body), all_values(result.body), strict=True):
         for d, n in zip(after.type.sharding.dims, after.type.shape, strict=True):  # type: ignore[union-attr]
             assert d.parts <= max(n, 1) or before.type.sharding is not None
-
-
-def with_shardings(program: Program, shardings: dict[Value, object]) -> Program:
-    """The program with other annotations."""
-    new: dict[Value, Value] = {}
-
-    def put(v: Value) -> Value:
-        new[v] = Value(v.type.with_sharding(shardings.get(v)), v.name)  # type: ignore[arg-type]
-        return new[v]
-
-    def of(region: Region) -> Region:
-        params = tuple(map(put, region.params))
-        nodes: list[Node] = []
-        for n in region.nodes:
-            regions = tuple(map(of, n.regions))
-            operands = tuple(new[v] for v in n.operands)
-            nodes.append(replace(n, operands=operands, results=tuple(map(put, n.results)), regions=regions))
-        return Region(params, tuple(nodes), tuple(new[v] for v in region.results))
-
-    return Program.of(program.name, of(program.body), program.mesh)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -93,8 +61,8 @@ def test_propagating_the_result_again_changes_nothing(seed: int) -> None:
     """Even when all that was open before is left open again."""
     program = random_program(seed)
     result, _ = propagate(program)
-    again: dict[Value, object] = {}
-    for before, after in zip(all_values(program), all_values(result), strict=True):
+    again: dict[Value, Sharding] = {}
+    for before, after in zip(all_values(program.body), all_values(result.body), strict=True):
         written, got = before.type.sharding, after.type.sharding
         assert got is not None
         if written is None:
@@ -102,8 +70,10 @@ def test_propagating_the_result_again_changes_nothing(seed: int) -> None:
         else:
             dims = tuple(replace(e, open=d.open) for d, e in zip(written.dims, got.dims, strict=True))
             again[before] = replace(got.with_dims(dims), replicated=written.replicated)
-    second = with_shardings(program, again)
-    assert [v.type.sharding for v in all_values(propagate(second)[0])] == [v.type.sharding for v in all_values(result)]
+    second = with_annotations(program, again.get)
+    assert [v.type.sharding for v in all_values(propagate(second)[0].body)] == [
+        v.type.sharding for v in all_values(result.body)
+    ]
 
 
 def test_random_programs_do_propagate_and_do_conflict() -> None:
@@ -111,8 +81,8 @@ def test_random_programs_do_propagate_and_do_conflict() -> None:
     split = values = lost = 0
     for seed in SEEDS:
         result, reasons = propagate(random_program(seed))
-        values += len(all_values(result))
-        split += sum(bool(v.type.sharding.used) for v in all_values(result))  # type: ignore[union-attr]
+        values += len(all_values(result.body))
+        split += sum(bool(v.type.sharding.used) for v in all_values(result.body))  # type: ignore[union-attr]
         lost += len(reasons.lost.values)
     assert split > values / 3
     assert lost >= 10

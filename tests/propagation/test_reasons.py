@@ -12,8 +12,8 @@ from gspmd.ir.graph import Program
 from gspmd.ir.mesh import Mesh
 from gspmd.ir.printer import value_names
 from gspmd.propagation import propagate
-from tests.propagation.test_laws import all_values
 from tests.propagation.toy import LOOP, Toy, random_program
+from tests.propagation.values import all_values
 
 MESH = Mesh({"data": 2, "model": 4})
 
@@ -128,7 +128,7 @@ def test_an_unknown_name_is_a_usage_error_with_close_matches() -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_every_split_is_traced_to_an_annotation_that_has_the_axis(seed: int) -> None:
     program, reasons = propagate(random_program(seed))
-    for value in all_values(program):
+    for value in all_values(program.body):
         for dim, d in enumerate(reasons.sharding(value).dims):
             chains = reasons.chains(value, dim)
             assert canonical(c.axis for c in chains) == d.axes

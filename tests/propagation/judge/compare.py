@@ -14,10 +14,11 @@ from gspmd.inspect.cost import cost_of
 from gspmd.interop.export_stablehlo import write_module
 from gspmd.ir.dim_sharding import DimSharding
 from gspmd.ir.errors import GspmdError
-from gspmd.ir.graph import Node, Program, Region, Value
+from gspmd.ir.graph import Program, Region, Value
 from gspmd.ir.mesh import Mesh
 from gspmd.ir.sharding import Sharding
 from gspmd.propagation import propagate
+from tests.propagation.values import all_values, with_annotations
 
 SLACK = 64.0  # bytes that are no difference: a scalar more or less
 FAILED = float("inf")
@@ -66,16 +67,6 @@ def question(program: Program) -> Question:
     return Question(program, shardy_text, xla_text, names, ours, compared, program.mesh or Mesh({}))
 
 
-def all_values(region: Region) -> list[Value]:
-    """Every value, those of inner regions after the results of the node that holds them."""
-    out = list(region.params)
-    for node in region.nodes:
-        out += node.results
-        for inner in node.regions:
-            out += all_values(inner)
-    return out
-
-
 def live_values(region: Region) -> list[Value]:
     """The values that a result needs and that come of a parameter: others are dropped or duplicated by compilers."""
     varying = {v for v in region.params if v.type.rank}
@@ -122,24 +113,13 @@ def bill(q: Question, shardings: Mapping[str, Sharding]) -> Bill:
 
 def forced(q: Question, shardings: Mapping[str, Sharding]) -> Program:
     """The program, annotated at stage annotated with the shardings of all its values that have a name."""
-    new: dict[Value, Value] = {}
 
-    def put(v: Value) -> Value:
+    def annotation(v: Value) -> Sharding | None:
         held = shardings.get(q.names.get(v, ""))
         given = v.type.sharding
         if held is not None and (given is None or given.is_open) and held.rank == v.type.rank:
             dims = tuple(DimSharding(d.axes) for d in held.dims)
             given = replace(given or held, dims=dims, unreduced=(), monoid=None, replicated=(), manual=())
-        new[v] = Value(v.type.bare if given is None else v.type.with_sharding(given), v.name)
-        return new[v]
+        return given
 
-    def of(region: Region) -> Region:
-        params = tuple(map(put, region.params))
-        nodes: list[Node] = []
-        for n in region.nodes:
-            regions = tuple(map(of, n.regions))
-            operands = tuple(new[v] for v in n.operands)
-            nodes.append(replace(n, operands=operands, results=tuple(map(put, n.results)), regions=regions))
-        return Region(params, tuple(nodes), tuple(new[v] for v in region.results))
-
-    return Program.of(q.program.name, of(q.program.body), q.program.mesh)
+    return with_annotations(q.program, annotation)
