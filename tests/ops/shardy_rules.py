@@ -15,7 +15,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 
 from gspmd.interop.export_stablehlo import export_stablehlo, exports
@@ -24,6 +23,7 @@ from gspmd.ir.parser import parse_example
 from gspmd.ir.rule import Access, Rule, dim_factors
 from gspmd.ops import OPS
 from tests.propagation.judge.shardy import run_passes
+from tests.xla.version import jaxlib_version, standing
 
 RECORD = Path(__file__).with_name("shardy_rules.json")
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
@@ -114,16 +114,7 @@ def recorded() -> dict[str, dict[str, str]]:
 
 def answers() -> dict[str, str]:
     """The answers of the jaxlib installed here, or else the newest ones recorded."""
-    stored = recorded()
-    return stored.get(version()) or stored[max(stored, key=lambda v: [int(p) for p in v.split(".") if p.isdigit()])]
-
-
-def version() -> str:
-    """The version of jaxlib installed here; empty if there is none."""
-    try:
-        return metadata.version("jaxlib")
-    except metadata.PackageNotFoundError:
-        return ""
+    return standing(recorded()) or {}
 
 
 # -- structure -------------------------------------------------------------------------------------------------------
@@ -307,7 +298,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--ask", action="store_true", help="ask Shardy about every example first")
     if parser.parse_args(arguments).ask:
-        stored = recorded() | {version(): {example: ask(example) for _, example in examples()}}
+        stored = recorded() | {jaxlib_version(): {example: ask(example) for _, example in examples()}}
         RECORD.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
     found, same = differences(answers())
     PAGE.write_text(page(answers()), encoding="utf-8")

@@ -18,8 +18,8 @@ from tests.ops.shardy_rules import (
     page,
     recorded,
     rule_of_example,
-    version,
 )
+from tests.xla.version import jaxlib_version
 
 HANDFUL = 6
 
@@ -42,13 +42,13 @@ def test_the_page_is_up_to_date() -> None:
 def test_shardy_still_says_what_is_recorded() -> None:
     """A few examples, others every day."""
     pytest.importorskip("jaxlib")
-    if version() not in recorded():
-        pytest.skip(f"the record has no answers of jaxlib {version()}")
+    if jaxlib_version() not in recorded():
+        pytest.skip(f"the record has no answers of jaxlib {jaxlib_version()}")
     asked = [example for _, example in examples()]
     start = date.today().toordinal() * HANDFUL
     for i in range(HANDFUL):
         example = asked[(start + i) % len(asked)]
-        assert ask(example) == recorded()[version()][example], example
+        assert ask(example) == recorded()[jaxlib_version()][example], example
 
 
 def test_a_swapped_rule_is_noticed() -> None:

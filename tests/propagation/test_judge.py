@@ -13,7 +13,7 @@ from tests.propagation.judge.page import PAGE, row
 from tests.propagation.judge.reasons import REASONS
 from tests.propagation.judge.record import Answer, ask, digest, load
 from tests.propagation.judge.verdict import Comparison, asked, comparisons, programs, verdict
-from tests.xla.record import jaxlib_version
+from tests.xla.version import jaxlib_version, standing
 
 HANDFUL = 3
 COMMAND = "python -m tests.propagation.judge asks again and writes the page"
@@ -21,9 +21,8 @@ COMMAND = "python -m tests.propagation.judge asks again and writes the page"
 
 @cache
 def answers() -> dict[str, Answer]:
-    """The answers of the jaxlib installed here, or of any other."""
-    stored = load()
-    return stored.get(jaxlib_version()) or next(reversed(stored.values()))
+    """The answers of the jaxlib installed here, or of the newest."""
+    return standing(load()) or {}
 
 
 @cache

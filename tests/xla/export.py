@@ -11,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tests.xla.case import Case
 from tests.xla.judge_programs import CASES
-from tests.xla.record import Entry, Record, jaxlib_version
+from tests.xla.record import Entry, Record
+from tests.xla.version import jaxlib_version
 
 
 def export(cases: Sequence[Case], record: Record, ask_all: bool) -> list[Case]:

@@ -15,12 +15,12 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from tests.xla.hlo import Collective
 from tests.xla.oracle import Answer, ask
+from tests.xla.version import jaxlib_version, standing, version_order
 
 HERE = Path(__file__).parent
 
@@ -59,9 +59,8 @@ class Record:
 
     def find(self, program_text: str, devices: int) -> Entry | None:
         """The answer of the jaxlib installed here, else the newest one recorded, else nothing."""
-        found = [e for e in self.entries() if (e.sha256, e.devices) == (digest(program_text), devices)]
-        here = jaxlib_version()
-        return max(found, key=lambda e: (e.jaxlib == here, _version_order(e.jaxlib)), default=None)
+        asked = (digest(program_text), devices)
+        return standing({e.jaxlib: e for e in self.entries() if (e.sha256, e.devices) == asked})
 
     def ask(self, program: str, devices: int, seconds: float = 120.0) -> Entry:
         """Ask XLA about a program of the folder; records nothing."""
@@ -77,7 +76,7 @@ class Record:
         merged = {e.key: e for e in [*self.entries(), *new]}
         current = {p.name: digest(p.read_text(encoding="utf-8")) for p in (self.folder / "programs").iterdir()}
         kept = [e for e in merged.values() if current.get(e.program) == e.sha256]
-        kept.sort(key=lambda e: (e.program, e.devices, _version_order(e.jaxlib)))
+        kept.sort(key=lambda e: (e.program, e.devices, version_order(e.jaxlib)))
         text = json.dumps({e.key: _stored(e) for e in kept}, indent=1)
         (self.folder / "answers.json").write_text(text + "\n", encoding="utf-8")
 
@@ -96,18 +95,6 @@ def lookup(program: str, devices: int) -> Answer:
 def digest(program_text: str) -> str:
     """The sha256 of a program's text."""
     return hashlib.sha256(program_text.encode()).hexdigest()
-
-
-def jaxlib_version() -> str:
-    """The version of jaxlib installed here; empty if there is none."""
-    try:
-        return metadata.version("jaxlib")
-    except metadata.PackageNotFoundError:
-        return ""
-
-
-def _version_order(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdigit())
 
 
 def _stored(entry: Entry) -> dict[str, Any]:

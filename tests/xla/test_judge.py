@@ -12,8 +12,9 @@ from tests.xla.case import differences
 from tests.xla.hlo import collectives, group_size, instruction_shardings, run_counts, shape_bytes, sliced_all_reduces
 from tests.xla.judge_programs import CASES
 from tests.xla.oracle import ask
-from tests.xla.record import Record, jaxlib_version, lookup
+from tests.xla.record import Record, lookup
 from tests.xla.table import HIGHEST_RATIO, MOST_HIGHER, PAGE, line, row_of
+from tests.xla.version import jaxlib_version
 
 HANDFUL = 2
 RECORD = Record()

@@ -22,7 +22,7 @@ import gspmd
 from tests.interop.programs import CASES
 from tests.interop.programs.case import Layout, ManualProgram, P, Program, wire_bytes
 from tests.xla.oracle import Answer, ask
-from tests.xla.record import jaxlib_version
+from tests.xla.version import jaxlib_version
 
 RECORD = Path(__file__).with_name("xla.json")
 

@@ -15,7 +15,7 @@ from tests.propagation.judge.page import PAGE, page, row, summary
 from tests.propagation.judge.random_programs import random_module
 from tests.propagation.judge.record import Answer, ask, digest, load, save
 from tests.propagation.judge.verdict import Verdict, asked, comparisons, programs, verdict
-from tests.xla.record import jaxlib_version
+from tests.xla.version import jaxlib_version
 
 
 def verdicts(questions: Mapping[str, Question], answers: Mapping[str, Answer]) -> Iterable[Verdict]:

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.xla.oracle import Answer
-from tests.xla.record import jaxlib_version
 from tests.xla.single.asking import ask_all
 from tests.xla.single.program import Single
 from tests.xla.single.rows import SINGLES
+from tests.xla.version import jaxlib_version, standing
 
 FILE = Path(__file__).with_name("answers.json")
 
@@ -49,9 +49,7 @@ def recorded() -> dict[str, dict[str, Recorded]]:
 
 def answers() -> dict[str, Recorded]:
     """Those of the jaxlib that is installed, else of the newest that was ever asked."""
-    found = recorded()
-    newest = max(found, key=lambda v: [int(p) for p in v.split(".") if p.isdigit()], default="")
-    return found.get(jaxlib_version()) or found.get(newest, {})
+    return standing(recorded()) or {}
 
 
 def ask(singles: Sequence[Single]) -> dict[str, Recorded]:

@@ -13,12 +13,12 @@ from gspmd.kernels.closeness import compare
 from gspmd.runtime.executor import Executor
 from gspmd.runtime.world import lockstep
 from tests.xla.case import differences, summed_terms
-from tests.xla.record import jaxlib_version
 from tests.xla.single.exceptions import EXCEPTIONS, OTHER_VALUES
 from tests.xla.single.program import Single
 from tests.xla.single.record import answers, ask, digest, recorded
 from tests.xla.single.rows import SINGLES
 from tests.xla.single.table import PAGE, Row, line, page, rows
+from tests.xla.version import jaxlib_version
 
 # In so many days every row is run by the test command once; of XLA a handful is asked a day.
 DAYS = 5
