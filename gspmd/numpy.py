@@ -322,6 +322,10 @@ _UNKNOWN_SHAPES = frozenset(
     ("argwhere", "extract", "flatnonzero", "intersect1d", "nonzero", "setdiff1d", "setxor1d", "trim_zeros", "union1d")
     + ("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values")
 )
+_ELSEWHERE = {
+    "random": "use gspmd.random, whose numbers come from keys, or draw with NumPy and pass them in",
+    "vectorize": "functions of gspmd.numpy take arrays of any shape: let the function take the whole array",
+}
 
 
 def __getattr__(name: str) -> NoReturn:
@@ -331,7 +335,8 @@ def __getattr__(name: str) -> NoReturn:
             f"gspmd.numpy has no {name}: the shape of its result depends on values that are only known when the "
             "program runs; mask with where, or take the first so many with top_k or sort"
         )
-    raise AttributeError(f"module 'gspmd.numpy' has no attribute {name!r}")
+    instead = f": {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+    raise AttributeError(f"module 'gspmd.numpy' has no attribute {name!r}{instead}")
 
 
 __all__ = [

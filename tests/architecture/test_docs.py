@@ -46,7 +46,7 @@ def test_decisions_are_listed_in_order() -> None:
 def test_the_examples_of_the_usage_page_run() -> None:
     page = DOCS / "usage.md"
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 13
+    assert len(blocks) == 14
     names: dict[str, Any] = {"__name__": "usage"}
     for block in blocks:
         exec(compile(block, str(page), "exec"), names)

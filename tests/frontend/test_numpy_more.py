@@ -130,6 +130,8 @@ def test_functions_whose_shapes_depend_on_values_are_told() -> None:
         _ = gnp.unique
     with pytest.raises(AttributeError, match="no attribute 'no_such'"):
         _ = gnp.no_such
+    with pytest.raises(AttributeError, match=r"use gspmd\.random"):
+        _ = gnp.random
 
 
 def test_ufuncs_of_numpy_take_traced_arrays() -> None:
