@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from gspmd.driver.reshard import resharded
 from gspmd.frontend.annotate import Entry, entries_of_mapping, shard_tracer, sharding_of_entries
 from gspmd.frontend.config import canonical_array
 from gspmd.frontend.scope import is_tracing
+from gspmd.ir.errors import UsageError
+from gspmd.ir.location import user_location
 from gspmd.ir.mesh import Mesh
 
 
@@ -23,9 +25,16 @@ def shard(x: Any, mesh: Mesh, *entries: Entry) -> Any:
     "?", which lets propagation split the dimension further; "?" alone leaves it open. Inside a traced function this
     annotates and returns a traced value; outside it splits an array (the same on every rank; 64-bit data is narrowed
     to 32 bits unless `enable_x64` is on) into a `gspmd.Array`, or moves one to another sharding. Raises ShardingError
-    at the user's line for unknown or repeated axes and a wrong number of entries.
+    at the user's line for unknown or repeated axes and a wrong number of entries,
+    UsageError for a dict.
     """
     check_mesh(mesh)
+    if isinstance(x, Mapping):
+        raise UsageError(
+            "shard takes one array, not a nesting of them",
+            loc=user_location(),
+            fix="name one of them, or annotate all with gspmd.tree_map(lambda x: gspmd.shard(x, mesh, ...), nesting)",
+        )
     if is_tracing():
         return shard_tracer(x, mesh, *entries)
     held = x if isinstance(x, Array) else np.asarray(x)

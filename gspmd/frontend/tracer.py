@@ -275,6 +275,11 @@ class Tracer:
             "index with x[i] or gspmd.numpy.dynamic_slice, loop with gspmd.fori_loop; sizes must be known numbers",
         )
 
+    def __format__(self, spec: str) -> str:
+        if spec:
+            self._no_number(f"the format {spec!r}", "return the value from the traced function and print it outside")
+        return str(self)
+
     def item(self) -> NoReturn:
         """Not possible while tracing."""
         self._no_number(".item()", "return the value from the traced function and read it outside")

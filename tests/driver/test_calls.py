@@ -212,6 +212,12 @@ def test_what_an_array_has_not_is_told_with_the_way_out() -> None:
         x.sum()
 
 
+def test_a_dict_is_no_array_to_shard() -> None:
+    for split in (gspmd.jit(lambda p: gspmd.shard(p, mesh, "data", None)), lambda p: gspmd.shard(p, mesh, "data")):
+        with pytest.raises(UsageError, match=r"one array(.|\n)*gspmd.tree_map"):
+            split({"w": X})
+
+
 def test_a_scalar_is_formatted_as_a_number() -> None:
     loss = gspmd.jit(lambda x: gnp.sum(x))(X)
     assert f"{loss:.2f} {loss}" == "190.00 gspmd.Array(f32[]@_)"

@@ -55,6 +55,7 @@ CASES: list[tuple[str, Callable[..., Any], str]] = [
     ("item", lambda x: x.item(), "item"),
     ("asarray", lambda x: np.asarray(x), "NumPy needs the value(.|\n)*gspmd.numpy"),
     ("numpy function", lambda x: np.linalg.norm(x), "gspmd.numpy.norm"),
+    ("format", lambda x: f"{x} {x.sum():.3f}", "the format '.3f' needs the value"),
     ("jax", lambda x: jnp.sin(x), "jax was given a traced array(.|\n)*gspmd.from_jax"),
     ("scipy", lambda x: scipy.linalg.inv(x), "scipy was given a traced array(.|\n)*in gspmd.numpy$"),
     ("numpy inside", lambda x: np.asarray_chkfinite(x), "numpy was given a traced array"),
