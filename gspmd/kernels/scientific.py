@@ -43,9 +43,15 @@ def _scipy(name: str) -> Function:
     return _in_double(lambda *arrays: getattr(scipy_module(module), function)(*arrays))
 
 
+def _odd(name: str) -> Function:
+    """One of SciPy's functions with f(-x) = -f(x), of zeros too, whose sign SciPy loses."""
+    function = _scipy(name)
+    return lambda x: np.where(x == 0, x, function(x))
+
+
 bessel_i0e = _scipy("special.i0e")
-bessel_i1e = _scipy("special.i1e")
-erf_inv = _scipy("special.erfinv")
+bessel_i1e = _odd("special.i1e")
+erf_inv = _odd("special.erfinv")
 erfc = _scipy("special.erfc")
 
 
@@ -73,13 +79,16 @@ def _digamma(x: Array) -> Array:
 
 @_in_double
 def zeta(x: Array, q: Array) -> Array:
-    """The Hurwitz zeta function, the sum of (q + n)**-x over n = 0, 1, 2 ...; NaN below x = 1."""
+    """The Hurwitz zeta function, the sum of (q + n)**-x over n = 0, 1, 2 ...; NaN below x = 1.
+
+    At its poles q = 0, -1, -2 ... it is infinite for even x, and NaN for others, whose sides differ in sign.
+    """
     return _zeta(x, q)
 
 
 def _zeta(x: Array, q: Array) -> Array:
     out = scipy_module("special").zeta(x, q)
-    # Where q is not positive: infinite at the poles, and defined between them for whole x alone.
+    # Where q is not positive it has poles, and is defined between them for whole x alone.
     low = q <= 0
     if not low.any():
         return out
@@ -89,8 +98,8 @@ def _zeta(x: Array, q: Array) -> Array:
     total = scipy_module("special").zeta(x, np.where(base == 0, 1.0, base))
     for n in range(int(np.max(np.where(whole & low, shift, 0)))):
         total = total + np.where(n < shift, np.power(q + n, -x), 0)
-    total = np.where(whole, total, np.nan)
-    return np.where(low, np.where(q == np.floor(q), np.inf, total), out)
+    pole = np.where((x == 1) | (np.mod(x, 2) == 0), np.inf, np.nan)
+    return np.where(low, np.where(q == np.floor(q), pole, np.where(whole, total, np.nan)), out)
 
 
 @_in_double

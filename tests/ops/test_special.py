@@ -32,16 +32,18 @@ def test_edges_are_jaxs(name: str) -> None:
 
     with jax.enable_x64(True):
         expected = np.asarray(getattr(jax.lax, JAX[name])(EDGES))
-    verdict = compare(getattr(scientific, name)(EDGES), expected, terms=64)
+    found = getattr(scientific, name)(EDGES)
+    verdict = compare(found, expected, terms=64)
     assert verdict.ok, verdict.message
+    assert (np.signbit(found) == np.signbit(expected))[EDGES == 0].all()
 
 
 @pytest.mark.parametrize("name", ["polygamma", "zeta"])
 def test_functions_of_two_are_jaxs(name: str) -> None:
     import jax
 
-    first = np.array([0.0, 1.0, 2.0, 3.0, 5.0, 1.5, -1.0])[:, None]
-    second = np.array([0.5, 1.0, 2.25, 10.0, 100.0])[None, :]
+    first = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 1.5, -1.0])[:, None]
+    second = np.array([0.5, 1.0, 2.25, 10.0, 100.0, 0.0, -1.0, -2.0, -0.5, -1.5])[None, :]
     a, b = (np.ascontiguousarray(x) for x in np.broadcast_arrays(first, second))
     with jax.enable_x64(True):
         expected = np.asarray(getattr(jax.lax, name)(a, b))
