@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gspmd.inspect.units import count_text
 from gspmd.ir.errors import ExecutionError
 from gspmd.ir.opdef import Array
 from gspmd.kernels.closeness import compare
@@ -30,8 +31,8 @@ class Tally:
         """`compared 12 arrays with one device, largest error 1.2e-07 (allowed 3e-05)`."""
         if not self.arrays:
             return "compared no arrays"
-        arrays = "1 array" if self.arrays == 1 else f"{self.arrays} arrays"
-        return f"compared {arrays} with {against}, largest error {self.worst:.3g} (allowed {self.bound:.3g})"
+        compared = f"compared {count_text(self.arrays, 'array')} with {against}"
+        return f"{compared}, largest error {self.worst:.3g} (allowed {self.bound:.3g})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,11 +71,6 @@ def collective_nodes(program: Program) -> list[tuple[Node, int]]:
     return [(node, count) for node, count in counted(program.body, 1) if node.op.traffic is not None]
 
 
-def wire_bytes(program: Program) -> float:
-    """Bytes that one device puts on the wire in one call of the program."""
-    return wire_of(collectives_of(program))
-
-
 def wire_of(uses: Sequence[CollectiveUse]) -> float:
     """Bytes that one device puts on the wire in one call."""
     return sum(use.total_bytes for use in uses)

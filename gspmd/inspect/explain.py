@@ -14,7 +14,7 @@ The answer is a value that prints::
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gspmd.inspect.annotating import find_value
@@ -23,7 +23,6 @@ from gspmd.inspect.surroundings import Surroundings
 from gspmd.ir.graph import Program, Value
 from gspmd.ir.location import Location
 from gspmd.ir.printer import value_names
-from gspmd.ir.sharding import Sharding
 from gspmd.ir.type_text import type_text
 from gspmd.propagation.reasons import Chain, Conflict, Event, Reasons
 
@@ -178,7 +177,7 @@ class _Teller:
         at = chain.events[-1].source_dim if chain.events else dim
         return 0 if annotation is None else annotation.dims[at].priority
 
-    def rounds(self, value: Value, dims: Iterator[int] | range) -> list[int]:
+    def rounds(self, value: Value, dims: Iterable[int]) -> list[int]:
         """The rounds in which the annotations behind some dimensions' axes count."""
         return [self.priority(chain, dim) for dim in dims for chain in self.reasons.chains(value, dim)]
 
@@ -189,7 +188,7 @@ class _Teller:
 
     def loss(self, conflict: Conflict) -> Loss:
         value, node, why = conflict.value, conflict.node, conflict.why
-        sharding: Sharding = self.reasons.sharding(value)
+        sharding = self.reasons.sharding(value)
         theirs = max(self.rounds(conflict.source, range(conflict.source_dim, conflict.source_dim + 1)), default=0)
         mine = min(self.rounds(value, range(sharding.rank)), default=theirs)
         if mine < theirs:

@@ -33,7 +33,8 @@ def explain_anywhere(
         return explain(base, reasons, wanted)
     later = programs[stage]
     value = find_value(value_names(later), wanted)
-    steps = [run for s, run in passes.items() if list(passes).index(s) <= list(passes).index(stage)]
+    stages = list(passes)
+    steps = [passes[s] for s in stages[: stages.index(stage) + 1]]
     found = earlier_values(later, base, origins(replayed(base, steps)))
     if value not in found:
         raise UsageError(f"%{wanted} of stage {stage} stands for no value of the propagated stage")

@@ -8,6 +8,8 @@ nothing unless somebody asks, and no pass knows of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import count
 
 from gspmd.ir.graph import Node, Program, Region, Value
 from gspmd.ir.location import Location
@@ -19,7 +21,7 @@ _MARK = "<node>"
 
 def marked(program: Program) -> Program:
     """The program with each node's number, in the order of `Region.walk`, in place of its line."""
-    numbers = iter(range(1 << 60))
+    numbers = count()
 
     def region(old: Region) -> Region:
         nodes: list[Node] = []
@@ -29,7 +31,7 @@ def marked(program: Program) -> Program:
             nodes.append(Node(node.op, node.operands, node.results, node.attrs, inner, loc))
         return Region(old.params, tuple(nodes), old.results)
 
-    return Program(program.name, region(program.body), program.mesh, program.stage, program.inputs, program.outputs)
+    return replace(program, body=region(program.body))
 
 
 def replayed(program: Program, passes: Iterable[Pass]) -> Program:

@@ -12,7 +12,7 @@ import gspmd.numpy as gnp
 from gspmd import TensorType
 from gspmd.driver.steps import OPTIONAL
 from gspmd.inspect.annotating import with_annotations
-from gspmd.inspect.collectives import wire_bytes
+from gspmd.inspect.collectives import collectives_of, wire_of
 from gspmd.ir.errors import UsageError
 from gspmd.ir.printer import value_names
 from gspmd.ir.sharding import parse_sharding
@@ -133,7 +133,7 @@ def test_the_text() -> None:
     assert "  collectives: 2 -> 1" in lines
     assert lines[-2].startswith("    %w: [16@data, 64@model] -> [16, 64@model]")
     assert [c.bytes for c in found.shardings] == sorted((c.bytes for c in found.shardings), reverse=True)
-    assert found.wire_bytes[0] == wire_bytes(c.stage("optimized").program)
+    assert found.wire_bytes[0] == wire_of(collectives_of(c.stage("optimized").program))
 
 
 @pytest.mark.parametrize(
