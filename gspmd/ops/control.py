@@ -20,7 +20,8 @@ from gspmd.ir.graph import Node, Region, Value
 from gspmd.ir.opdef import Gradient, Machine, OpDef, Shards, Types
 from gspmd.ir.types import TensorType
 from gspmd.ops.loop_gradient import while_save, while_vjp
-from gspmd.ops.rules import differentiable, require
+from gspmd.ops.region_gradient import pulled_back
+from gspmd.ops.rules import require
 
 Groups = tuple[tuple[Value, ...], ...]
 
@@ -163,14 +164,7 @@ def _case_execute(machine: Machine, node: Node, operands: Sequence[Shards]) -> S
 
 def _case_vjp(gradient: Gradient, node: Node, cotangents: Sequence[Value | None]) -> Sequence[Value | None]:
     """The same branch's pullback."""
-    index, *operands = node.operands
-    wanted = [differentiable(x.type) for x in operands]
-    if all(ct is None for ct in cotangents) or not any(wanted):
-        return [None] * len(node.operands)
-    given = [gradient.zeros(y.type.bare) if ct is None else ct for y, ct in zip(node.results, cotangents, strict=True)]
-    pullbacks = tuple(gradient.region_vjp(region, wanted) for region in node.regions)
-    pulled = iter(CASE.emit(gradient.builder, (index, *operands, *given), Attrs(), pullbacks, node.loc))
-    return [None, *(next(pulled) if w else None for w in wanted)]
+    return pulled_back(gradient, node, cotangents, Attrs(), own=1)
 
 
 CASE: OpDef[Attrs] = OpDef(
@@ -221,13 +215,7 @@ def _call_execute(machine: Machine, node: Node, operands: Sequence[Shards]) -> S
 
 def _call_vjp(gradient: Gradient, node: Node, cotangents: Sequence[Value | None]) -> Sequence[Value | None]:
     """A call of the function's pullback."""
-    wanted = [differentiable(x.type) for x in node.operands]
-    if all(ct is None for ct in cotangents) or not any(wanted):
-        return [None] * len(node.operands)
-    given = [gradient.zeros(y.type.bare) if ct is None else ct for y, ct in zip(node.results, cotangents, strict=True)]
-    back = gradient.region_vjp(node.regions[0], wanted)
-    pulled = iter(CALL.emit(gradient.builder, (*node.operands, *given), CallAttrs(), (back,), node.loc))
-    return [next(pulled) if w else None for w in wanted]
+    return pulled_back(gradient, node, cotangents, CallAttrs())
 
 
 CALL: OpDef[CallAttrs] = OpDef(

@@ -15,7 +15,8 @@ from gspmd.ir.opdef import Gradient, Localizer, Machine, OpDef, Shards, Types, r
 from gspmd.ir.rule import Rule, elementwise_rule, identity_map
 from gspmd.ops.cells import spread
 from gspmd.ops.reduce import scalar_region
-from gspmd.ops.rules import differentiable, require
+from gspmd.ops.region_gradient import pulled_back
+from gspmd.ops.rules import require
 
 
 def _map_infer(types: Types, attrs: Attrs, regions: tuple[Region, ...]) -> Types:
@@ -83,13 +84,7 @@ def _map_localize(ctx: Localizer, operands: Sequence[Value]) -> Sequence[Value]:
 
 def _map_vjp(gradient: Gradient, node: Node, cotangents: Sequence[Value | None]) -> Sequence[Value | None]:
     """The region's pullback at every place."""
-    wanted = [differentiable(x.type) for x in node.operands]
-    if all(ct is None for ct in cotangents) or not any(wanted):
-        return [None] * len(node.operands)
-    given = [gradient.zeros(y.type.bare) if ct is None else ct for y, ct in zip(node.results, cotangents, strict=True)]
-    back = gradient.region_vjp(node.regions[0], wanted)
-    pulled = iter(MAP.emit(gradient.builder, (*node.operands, *given), Attrs(), (back,), node.loc))
-    return [next(pulled) if w else None for w in wanted]
+    return pulled_back(gradient, node, cotangents, Attrs())
 
 
 MAP = OpDef(
