@@ -18,7 +18,7 @@ from gspmd.frontend.numpy_core import (
     shape_of,
     spread,
 )
-from gspmd.frontend.numpy_index import index_values
+from gspmd.frontend.numpy_index import along_axis, index_values
 from gspmd.frontend.numpy_logic import equal
 from gspmd.frontend.numpy_math import clip, floor_divide, remainder, where
 from gspmd.frontend.numpy_pad import elements
@@ -92,14 +92,7 @@ def put_along_axis(x: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: in
 
     NumPy's function changes x instead; traced arrays never change.
     """
-    lifted, index = lift(x), lift(indices)
-    if index.ndim != lifted.ndim or not is_integer(index.dtype):
-        raise trace_error(
-            f"put_along_axis takes integers of rank {lifted.ndim}, got {index.type.bare.text()}",
-            rule="put_along_axis.C1",
-        )
-    d = normal_axis(axis, lifted.ndim)
-    others = tuple(e for e in range(lifted.ndim) if e != d)
+    lifted, index, d, others = along_axis("put_along_axis", x, indices, axis)
     index = broadcast_to(index, [index.shape[e] if e == d else lifted.shape[e] for e in range(lifted.ndim)])
     return emit(
         SCATTER,

@@ -123,16 +123,21 @@ def take(x: ArrayLike, indices: ArrayLike, axis: int | None = None) -> Tracer:
     return getitem(lifted, (slice(None),) * d + (indices if isinstance(indices, Tracer) else np.asarray(indices),))
 
 
-def take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int = -1) -> Tracer:
-    """Along an axis the elements at indices of their own for each place of the other dimensions."""
+def along_axis(what: str, x: ArrayLike, indices: ArrayLike, axis: int) -> tuple[Tracer, Tracer, int, tuple[int, ...]]:
+    """An array and indices of their own for each place of the dimensions but one: both, that one, and the others."""
     lifted, index = lift(x), lift(indices)
     if index.ndim != lifted.ndim or not is_integer(index.dtype):
         raise trace_error(
-            f"take_along_axis takes integers of rank {lifted.ndim}, got {index.type.bare.text()}",
-            rule="take_along_axis.C1",
+            f"{what} takes integers of rank {lifted.ndim}, got {index.type.bare.text()}",
+            rule=f"{what}.C1",
         )
     d = normal_axis(axis, lifted.ndim)
-    others = [e for e in range(lifted.ndim) if e != d]
+    return lifted, index, d, tuple(e for e in range(lifted.ndim) if e != d)
+
+
+def take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int = -1) -> Tracer:
+    """Along an axis the elements at indices of their own for each place of the other dimensions."""
+    lifted, index, d, others = along_axis("take_along_axis", x, indices, axis)
     common = broadcast_shapes(tuple(lifted.shape[e] for e in others), tuple(index.shape[e] for e in others))
     whole = dict(zip(others, common, strict=True))
     lifted = broadcast_to(lifted, [whole.get(e, lifted.shape[d]) for e in range(lifted.ndim)])
@@ -143,8 +148,8 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int = -1) -> Tracer:
         index_values(index, lifted.shape[d]),
         offset_dims=(),
         collapsed_slice_dims=(d,),
-        operand_batching_dims=tuple(others),
-        indices_batching_dims=tuple(others),
+        operand_batching_dims=others,
+        indices_batching_dims=others,
         start_index_map=(d,),
         index_vector_dim=index.ndim,
         slice_sizes=(1,) * lifted.ndim,
