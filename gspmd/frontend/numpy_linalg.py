@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from gspmd.frontend.config import default_int
 from gspmd.frontend.einsum import matmul, outer, tensordot, vecdot
-from gspmd.frontend.numpy_core import as_inexact, broadcast_shapes, broadcast_to, cast_to, common_dtype, normal_axes
+from gspmd.frontend.numpy_core import (
+    as_inexact,
+    broadcast_shapes,
+    broadcast_to,
+    cast_to,
+    common_dtype,
+    lift,
+    normal_axes,
+)
 from gspmd.frontend.numpy_creation import eye, iota
 from gspmd.frontend.numpy_math import abs as absolute
-from gspmd.frontend.numpy_math import power
+from gspmd.frontend.numpy_math import power, where
 from gspmd.frontend.numpy_reduce import max as greatest
 from gspmd.frontend.numpy_reduce import min as least
 from gspmd.frontend.numpy_reduce import prod, sum
@@ -35,8 +45,9 @@ from gspmd.ir.dtypes import DTYPES, dtype_kind
 from gspmd.ops import factorizations, linalg
 
 __all__ = [
-    "cholesky", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_transpose", "norm",
-    "outer", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
+    "cholesky", "cond", "det", "diagonal", "eigh", "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm", "matrix_power",
+    "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
+    "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 Axis = int | Sequence[int] | None
@@ -130,6 +141,75 @@ def slogdet(x: ArrayLike) -> tuple[Tracer, Tracer]:
     """The sign of the determinant and the logarithm of its magnitude."""
     line, parity = _lu_parts("slogdet", x)
     return prod(sign(line), axis=-1) * parity, sum(log(absolute(line)), axis=-1)
+
+
+def matrix_power(x: ArrayLike, n: int) -> Tracer:
+    """Square matrices multiplied n times, by repeated squaring; of their inverses if n is negative."""
+    square = _matrices("matrix_power", x, True)
+    if n < 0:
+        square, n = inv(square), -n
+    result = broadcast_to(eye(square.shape[-1], dtype=square.dtype), square.shape) if n == 0 else None
+    while n:
+        if n & 1:
+            result = square if result is None else matmul(result, square)
+        n >>= 1
+        square = matmul(square, square) if n else square
+    assert result is not None
+    return result
+
+
+def multi_dot(arrays: Sequence[ArrayLike]) -> Tracer:
+    """The product of matrices, multiplied from left to right; the first and the last may be vectors."""
+    if len(arrays) < 2:
+        raise trace_error(f"multi_dot takes two arrays or more, got {len(arrays)}", rule="multi_dot.C1")
+    return reduce(matmul, arrays[1:], lift(arrays[0]))
+
+
+def _cutoff(values: Tracer, shape: tuple[int, ...], rtol: float | None) -> Tracer:
+    """Below which singular values count as zero, from the greatest one: NumPy's choice if `rtol` is left out."""
+    share = float(np.finfo(values.dtype).eps) * builtins.max(shape[-2:]) if rtol is None else rtol
+    return greatest(values, axis=-1, keepdims=True) * share
+
+
+def matrix_rank(x: ArrayLike, rtol: float | None = None) -> Tracer:
+    """How many singular values exceed `rtol` of the greatest, the dtype's eps times the longer side if left out."""
+    matrices = _matrices("matrix_rank", x)
+    values = svdvals(matrices)
+    return sum(cast_to(values > _cutoff(values, matrices.shape, rtol), default_int()), axis=-1)
+
+
+def pinv(x: ArrayLike, rtol: float | None = None) -> Tracer:
+    """The Moore-Penrose inverse; singular values up to `rtol` of the greatest count as zero, as in `matrix_rank`.
+
+    Singular vectors have no gradient, nor has this: `solve` with x^H x has one, where the columns are independent.
+    """
+    matrices = _matrices("pinv", x)
+    values, u, vh = emit_all(factorizations.SVD, [matrices], full_matrices=False)
+    kept = values > _cutoff(values, matrices.shape, rtol)
+    inverted = where(kept, 1 / where(kept, values, 1), 0)
+    return matmul(conj(matrix_transpose(vh)) * expand_dims(inverted, -2), conj(matrix_transpose(u)))
+
+
+def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> tuple[Tracer, Tracer, Tracer, Tracer]:
+    """The x of least norm that minimises |a @ x - b|, for one matrix; as NumPy, (x, residuals, rank, singular values).
+
+    Residuals are the sums of squares of b - a @ x along its first dimension, whatever the rank, which is not known yet.
+    """
+    matrix = _matrices("lstsq", a)
+    if matrix.ndim != 2:
+        raise trace_error(f"lstsq takes one matrix, got {matrix.shape}", rule="lstsq.C1")
+    x, right = matmul(pinv(matrix, rcond), b), lift(b)
+    residuals = sum(absolute(right - matmul(matrix, x)) ** 2, axis=0)
+    return x, residuals, matrix_rank(matrix, rcond), svdvals(matrix)
+
+
+def cond(x: ArrayLike, p: Any = None) -> Tracer:
+    """The condition number: the greatest singular value by the least, or norm(x, p) * norm(inv(x), p)."""
+    if p is None or p == 2:
+        values = svdvals(x)
+        return greatest(values, axis=-1) / least(values, axis=-1)
+    matrices = _matrices("cond", x, True)
+    return matrix_norm(matrices, ord=p) * matrix_norm(inv(matrices), ord=p)
 
 
 # -- norms -----------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ S = (A @ np.swapaxes(A, -1, -2)).astype("f4")
 T = RANDOM.standard_normal((3, 5, 4)).astype("f4")
 B = RANDOM.standard_normal((3, 4, 2)).astype("f4")
 V = RANDOM.standard_normal(4).astype("f4")
+LOW = T[0, :, :2] @ T[0, :2]
 X = RANDOM.standard_normal((3, 6, 5)).astype("f4")
 C = (X + 1j * X[::-1]).astype("c8")
 K = np.array([[3, 1, 1, -2, np.nan, 0.0, -0.0], [np.inf, 1, 5, 5, -np.inf, 2, 5]], "f4")
@@ -39,6 +40,16 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "eigh": lambda n: n.linalg.eigvalsh(n.asarray(S)),
     "det": lambda n: n.linalg.det(n.asarray(A)),
     "slogdet": lambda n: tuple(n.linalg.slogdet(n.asarray(-A[:, :3, :3]))),
+    "matrix_power": lambda n: tuple(n.linalg.matrix_power(n.asarray(A), k) for k in (0, 1, 5, -2)),
+    "multi_dot": lambda n: n.linalg.multi_dot([V, n.asarray(A[0]), A[1], B[0]]),
+    "pinv": lambda n: n.linalg.pinv(n.asarray(T)),
+    "pinv of a singular one": lambda n: n.linalg.pinv(n.asarray(LOW), rtol=1e-4),
+    "pinv complex": lambda n: n.linalg.pinv(n.asarray(C)),
+    "matrix_rank": lambda n: n.linalg.matrix_rank(n.asarray(LOW), rtol=1e-4),
+    "lstsq": lambda n: tuple(n.linalg.lstsq(n.asarray(T[0]), T[1])),
+    "lstsq of a vector": lambda n: n.linalg.lstsq(n.asarray(LOW), V[[0, 1, 2, 3, 0]], rcond=1e-4)[0],
+    "cond": lambda n: n.linalg.cond(n.asarray(T)),
+    "cond 1": lambda n: n.linalg.cond(n.asarray(A), p=1),
     "norm": lambda n: n.linalg.norm(n.asarray(X)),
     "norm of rows": lambda n: n.linalg.norm(n.asarray(X), ord=1, axis=-1, keepdims=True),
     "norm inf": lambda n: n.linalg.norm(n.asarray(X), ord=np.inf, axis=1),
