@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
+from io import BytesIO
 from typing import Any
 
 from gspmd.ir.errors import ParseError, UsageError
@@ -132,6 +133,21 @@ def _read_bytecode(source: bytes, file: str) -> Any:
         f"{file} is no portable artifact that this jaxlib reads: {why}",
         fix=f"it was written by StableHLO {written[1].decode()}, jaxlib has {b.stablehlo.get_current_version()}",
     )
+
+
+def with_known_shapes(source: Source) -> Source | None:
+    """The module with every shape that follows from those of main's arguments; None if some do not.
+
+    Dynamic ops become static ones, and assertions about shapes go, by StableHLO's own passes.
+    """
+    refine = import_module("jaxlib._jax").mlir.refine_polymorphic_shapes
+    written = BytesIO()
+    source.module.operation.write_bytecode(written)
+    try:
+        refined = refine(written.getvalue(), enable_shardy="sdy." in str(source.module))
+    except (RuntimeError, ValueError):  # jaxlib's errors are both
+        return None
+    return Source(_read_bytecode(refined, source.file), source.lines, source.file)
 
 
 def _parse_error(error: Any, file: str) -> ParseError | UsageError:

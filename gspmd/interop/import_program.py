@@ -7,6 +7,7 @@ once with its lines, once the whole module has been read; nothing is dropped in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -29,11 +30,11 @@ from gspmd.interop import (
 )
 from gspmd.interop.import_functions import Functions
 from gspmd.interop.import_locations import Places, argument_name, value_name
-from gspmd.interop.import_mlir import Source
-from gspmd.interop.import_refusal import why_not
+from gspmd.interop.import_mlir import Source, with_known_shapes
+from gspmd.interop.import_refusal import refusal
 from gspmd.interop.import_scope import Bound, Poisoned, Scope, all_leaves, leaves, nest, one
 from gspmd.interop.import_sharding import Shardings
-from gspmd.interop.import_types import Unsupported, flat_types, nested_type
+from gspmd.interop.import_types import Dynamic, Unsupported, flat_types, nested_type
 from gspmd.interop.import_visit import SHARDINGS, Handler, Visit, is_foreign
 from gspmd.ir.builder import Builder
 from gspmd.ir.errors import GspmdError, UsageError
@@ -229,7 +230,7 @@ class Importer:
         try:
             handler = self._handlers.get(op.name) or import_custom.read_mhlo(op.name)
             if handler is None:
-                raise Unsupported(why_not(op.name))
+                raise refusal(op.name)
             results = handler(v)
             rest = v.unread()
             if rest:
@@ -318,6 +319,11 @@ class Importer:
         """The text that holds the bytes of resources."""
         return self.source.module.operation.get_asm()
 
+    def lacks_shapes(self, function: str) -> bool:
+        """Whether shapes of the main function were not stated that may follow from those of its arguments."""
+        missing = any(isinstance(error, Dynamic) for error in self.problems.values())
+        return missing and self.functions.entry(function) == "main"
+
     # -- problems -------------------------------------------------------------------------------------------------
 
     def _module_attributes(self, operation: Any) -> None:
@@ -380,4 +386,13 @@ def _program_name(module: Any, function: str) -> str:
 
 def import_module(source: Source, mesh: Mesh | None = None, function: str = "") -> Program:
     """The program of a parsed module; raises UsageError about everything in it that is not supported."""
-    return Importer(source, mesh).program(function)
+    importer = Importer(source, mesh)
+    try:
+        return importer.program(function)
+    except UsageError as error:
+        known = with_known_shapes(source) if importer.lacks_shapes(function) else None
+        if known is None:
+            raise
+        with suppress(UsageError):  # the first error tells more: it has the ops as they were written
+            return Importer(known, mesh).program(function)
+        raise error

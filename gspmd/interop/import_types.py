@@ -32,6 +32,10 @@ class Unsupported(GspmdError):
     """Something that a program of ours cannot say; the importer collects these."""
 
 
+class Dynamic(Unsupported):
+    """A shape that the module does not state; it may follow from those that it does."""
+
+
 def nested_type(mlir: Any) -> Nested:
     """A tensor's type, or those of a tuple's elements (none for a token); raises Unsupported for all else."""
     if hasattr(mlir, "num_types"):
@@ -47,7 +51,7 @@ def tensor_type(mlir: Any) -> TensorType:
     if not hasattr(mlir, "has_static_shape") or not text.startswith("tensor<"):
         raise Unsupported(f"the type {text} is no tensor of a known shape")
     if not mlir.has_static_shape:
-        raise Unsupported(f"the type {text} has a dynamic dimension: shapes must be known")
+        raise Dynamic(f"the type {text} has a dynamic dimension: shapes must be known")
     if mlir.encoding is not None:
         raise Unsupported(f"the type {text} has bounds or an encoding")
     element = str(mlir.element_type)
