@@ -10,7 +10,7 @@ from typing import Any
 from gspmd.array import Array
 from gspmd.driver.functions import configuration, declared_types
 from gspmd.driver.inquiry import Inquiry
-from gspmd.driver.module import Module, executor_for, trace
+from gspmd.driver.module import Module, trace
 from gspmd.driver.pipeline import Stages, run_stages, with_mesh
 from gspmd.driver.reshard import shards_of
 from gspmd.driver.steps import bisect_steps
@@ -33,7 +33,7 @@ from gspmd.ir.types import TensorType
 from gspmd.runtime.environment import world
 from gspmd.runtime.executor import Executor, detached
 from gspmd.runtime.transport import Channel
-from gspmd.runtime.world import channel_for, lockstep
+from gspmd.runtime.world import channel_for, executor_for, lockstep
 
 _LOCATION = re.compile(r"  // .*$", re.MULTILINE)
 

@@ -22,7 +22,7 @@ from gspmd.ir.opdef import Array as NumpyArray
 from gspmd.ir.printer import print_program
 from gspmd.ir.types import TensorType
 from gspmd.runtime.executor import Executor
-from gspmd.runtime.world import lockstep
+from gspmd.runtime.world import executor_for
 
 _SHOWN = 100  # characters of a nesting in a message
 
@@ -124,12 +124,6 @@ class Module:
         if self.out_tree is not None:
             return self.out_tree.unflatten(results)
         return results[0] if len(results) == 1 else tuple(results)
-
-
-def executor_for(program: Program) -> Executor:
-    """What runs a program in this process: on one device, or on all devices of its mesh for a local stage."""
-    from_mesh = lockstep(program.mesh) if program.is_local and program.mesh is not None else None
-    return Executor(program, from_mesh)
 
 
 def _short(tree: TreeDef) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
-from gspmd.inspect.bisect import Culprit, bisect
+from gspmd.inspect.bisect import Culprit, Step, bisect
+from gspmd.inspect.provenance import Pass
 from gspmd.ir.errors import UsageError
 from gspmd.ir.graph import STAGES, Program
 from gspmd.ir.opdef import Array
@@ -19,19 +20,8 @@ from gspmd.propagation.apart import take_apart
 from gspmd.propagation.propagate import propagate
 from gspmd.propagation.reasons import Reasons
 
-Pass = Callable[[Program], Program]
-
 # The optimisations: without any of them a program computes the same, more slowly.
 OPTIONAL = ("compose", *optimizer.OPTIONAL, "fuse")
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One pass: the stage that it leads to or belongs to, its name, and how to run it."""
-
-    stage: str
-    name: str
-    run: Pass
 
 
 def check_optional(without: Collection[str]) -> frozenset[str]:
@@ -86,4 +76,4 @@ def bisect_steps(program: Program, arrays: Sequence[Array], without: Collection[
     """The first pass after a program's own stage that changes what it computes for the arguments; None if none does."""
     begun = STAGES.index(program.stage)
     ahead = [s for s in steps(without) if STAGES.index(s.stage) > begun]
-    return bisect(program, [(s.stage, s.name, s.run) for s in ahead], arrays)
+    return bisect(program, ahead, arrays)

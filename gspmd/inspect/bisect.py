@@ -7,10 +7,11 @@ taken through the passes up to the guilty one; the shortest such program that is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gspmd.inspect.check import compare_results
+from gspmd.inspect.provenance import Pass
 from gspmd.ir.errors import GspmdError
 from gspmd.ir.graph import Node, Program, Region, Value
 from gspmd.ir.location import Location
@@ -19,11 +20,16 @@ from gspmd.ir.printer import print_node, value_names
 from gspmd.ir.rewrite import alive
 from gspmd.ir.verify import verify
 from gspmd.ops import OPS
-from gspmd.runtime.executor import Executor
-from gspmd.runtime.world import lockstep
+from gspmd.runtime.world import executor_for
 
-# One pass: the stage that it leads to, its name, and the pass.
-Step = tuple[str, str, Callable[[Program], Program]]
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One pass: the stage that it leads to or belongs to, its name, and how to run it."""
+
+    stage: str
+    name: str
+    run: Pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,27 +60,18 @@ class Culprit:
 
 def bisect(program: Program, steps: Sequence[Step], arrays: Sequence[Array]) -> Culprit | None:
     """The first pass that changes what a program computes for some arguments, and the op; None if none does."""
-    expected = Executor(program).run_whole(arrays)
+    expected = executor_for(program).run_whole(arrays)
     now = program
-    for i, (stage, name, run) in enumerate(steps):
+    for i, step in enumerate(steps):
         try:
-            now = run(now)
+            now = step.run(now)
             verify(now, OPS)
-            found = _run(now, arrays)
-            compare_results(found, expected, f"stage {stage}")
+            compare_results(executor_for(now).run_whole(arrays), expected, f"stage {step.stage}")
         except GspmdError as error:
             node = _first_op(program, steps[: i + 1], arrays)
             line = "" if node is None else _line(program, node)
-            return Culprit(stage, name, error.message, line, error.loc if node is None else node.loc)
+            return Culprit(step.stage, step.name, error.message, line, error.loc if node is None else node.loc)
     return None
-
-
-def _run(program: Program, arrays: Sequence[Array]) -> list[Array]:
-    """The results on one device, or on all in lockstep."""
-    if not program.is_local:
-        return Executor(program).run_whole(arrays)
-    assert program.mesh is not None
-    return Executor(program, lockstep(program.mesh)).run_whole(arrays)
 
 
 def _first_op(program: Program, steps: Sequence[Step], arrays: Sequence[Array]) -> Node | None:
@@ -95,11 +92,11 @@ def _wrong(program: Program, count: int, steps: Sequence[Step], arrays: Sequence
     if not beginning.body.results:
         return False
     try:
-        expected = Executor(beginning).run_whole(given)
-        for _, _, run in steps:
-            beginning = run(beginning)
+        expected = executor_for(beginning).run_whole(given)
+        for step in steps:
+            beginning = step.run(beginning)
         verify(beginning, OPS)
-        compare_results(_run(beginning, given), expected, "the beginning")
+        compare_results(executor_for(beginning).run_whole(given), expected, "the beginning")
     except GspmdError:
         return True
     return False

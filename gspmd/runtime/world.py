@@ -1,12 +1,17 @@
-"""Which transport a mesh gets in this process: the simulator alone, MPI in a job of as many ranks as devices."""
+"""Which transport a mesh gets in this process: the simulator alone, MPI in a job of as many ranks as devices.
+
+And what runs a program without any job.
+"""
 
 from __future__ import annotations
 
 from functools import cache
 
 from gspmd.ir.errors import ExecutionError
+from gspmd.ir.graph import Program
 from gspmd.ir.mesh import Mesh
 from gspmd.runtime.environment import world
+from gspmd.runtime.executor import Executor
 from gspmd.runtime.mpi import MpiTransport
 from gspmd.runtime.transport import Channel, LockstepTransport
 
@@ -38,3 +43,8 @@ def lockstep(mesh: Mesh) -> Channel:
             fix="run a smaller mesh, or only compile (gspmd opt, gspmd collectives)",
         )
     return LockstepTransport(mesh)
+
+
+def executor_for(program: Program) -> Executor:
+    """What runs a program in this process: on one device, or on all devices of its mesh for a local stage."""
+    return Executor(program, lockstep(program.mesh) if program.is_local and program.mesh is not None else None)

@@ -69,7 +69,9 @@ def test_the_steps_one_by_one_are_the_stages(function: Function) -> None:
 
 
 def test_nothing_is_found_in_a_right_program() -> None:
-    assert gspmd.compile(model, *TYPES).bisect(*_arrays()) is None
+    c = gspmd.compile(model, *TYPES)
+    for stage in c.stages.programs:
+        assert gspmd.compile(gspmd.Module(c.stage(stage).program)).bisect(*_arrays()) is None, stage
 
 
 @pytest.mark.parametrize(
