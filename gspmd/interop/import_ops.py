@@ -6,7 +6,8 @@ unless the entry names another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -17,12 +18,13 @@ from gspmd.interop.import_types import Unsupported
 from gspmd.interop.import_visit import Handler, Visit
 from gspmd.interop.import_window import read_convolution
 from gspmd.ir.attrs import Attrs, ResultShape
+from gspmd.ir.dtypes import DTYPES, DType, dtype_kind
 from gspmd.ir.graph import Value
 from gspmd.ops import OPS
 from gspmd.ops.bits import BitcastConvertAttrs
 from gspmd.ops.dot import DotGeneralAttrs
 from gspmd.ops.elementwise.arithmetic import CompareAttrs
-from gspmd.ops.elementwise.conversion import ConvertAttrs, ReducePrecisionAttrs
+from gspmd.ops.elementwise.conversion import CONVERT, ConvertAttrs, ReducePrecisionAttrs
 from gspmd.ops.indexing import GatherAttrs
 from gspmd.ops.layout import BroadcastInDimAttrs, ReshapeAttrs, TransposeAttrs
 from gspmd.ops.linalg import CholeskyAttrs, TriangularSolveAttrs
@@ -101,6 +103,30 @@ def _random_bits(v: Visit) -> RngBitGeneratorAttrs:
     bits = v.results[1]
     assert not isinstance(bits, tuple)
     return RngBitGeneratorAttrs(bits.shape, bits.dtype, v.word("rng_algorithm"))
+
+
+def _product(name: str, reader: Reader) -> Handler:
+    """A product; that of operands of different dtypes (f8 of two kinds, say) is one in a dtype that holds both."""
+    plain, op = _plain(name, reader), OPS[name]
+
+    def read(v: Visit) -> Sequence[Bound]:
+        given = [x.type.dtype for x in v.operands]
+        if len(set(given)) == 1:
+            return plain(v)
+        wide = _holds_all((*given, v.result.dtype))
+        operands = [CONVERT(v.builder, x, dtype=wide) if x.type.dtype != wide else x for x in v.operands]
+        attrs: Any = reader(v)
+        return v.emit(op, operands, replace(attrs, dtype=None if v.result.dtype == wide else v.result.dtype))
+
+    return read
+
+
+def _holds_all(dtypes: Sequence[DType]) -> DType:
+    """The widest of the most general kind among some dtypes; of floats at least f32, which holds all narrower ones."""
+    kinds = [dtype_kind(d) for d in dtypes]
+    general = next((k for k in ("complex", "float") if k in kinds), None)
+    found = [d for d, k in zip(dtypes, kinds, strict=True) if general is None or k == general]
+    return max(reversed([DTYPES["f32"], *found] if general == "float" else found), key=lambda d: d.itemsize)
 
 
 _SAME = ""  # the op of ours has the same name
@@ -204,6 +230,9 @@ def handlers() -> Mapping[str, Handler]:
     table |= {name: _plain(ours or name.partition(".")[2], reader) for name, (ours, reader) in _READERS.items()}
     for name in ("convert", "broadcast_in_dim", "reshape"):
         table[f"stablehlo.{name}"] = _unchanged(table[f"stablehlo.{name}"])
+    for name in ("dot", "dot_general"):
+        ours, reader = _READERS[f"stablehlo.{name}"]
+        table[f"stablehlo.{name}"] = _product(ours or name, reader)
     return table | {
         "stablehlo.tuple": _tuple,
         "stablehlo.get_tuple_element": _element,

@@ -207,6 +207,29 @@ def test_reductions_by_a_monoid_say_so(op: str, init: str, monoid: str, nodes: i
         assert compare(run(reduce(op, init), X)[0], fold(fold.reduce(X, 1), np.float32(start)), terms=4)
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "result"),
+    [
+        ("f8E4M3FN", "f8E5M2", "f32"),
+        ("f8E5M2", "f8E4M3FN", "bf16"),
+        ("bf16", "f32", "f32"),
+        ("ui8", "i8", "i32"),
+        ("i4", "i8", "i16"),
+        ("i8", "f16", "f32"),
+    ],
+)
+def test_products_of_different_dtypes_are_exact(left: str, right: str, result: str) -> None:
+    """Gradients of training in f8 multiply its two kinds."""
+    a, b = np.array([[3, 2], [1, 6]], np.float32), np.array([[4, -1], [0, -2]], np.float32)
+    t = "tensor<2x2x{}>".format
+    x, y = (f"%{n} = stablehlo.convert %{n}0 : ({t('f32')}) -> {t(d)}\n" for n, d in (("x", left), ("y", right)))
+    body = f"""{x}{y}%p = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : ({t(left)}, {t(right)}) -> {t(result)}
+        %r = stablehlo.convert %p : ({t(result)}) -> {t("f32")}
+        return %r : {t("f32")}"""
+    (found,) = run(function(body, f"%x0: {t('f32')}, %y0: {t('f32')}", t("f32")), a, b)
+    assert np.array_equal(found, a @ b)
+
+
 def test_a_reduction_by_any_other_region_keeps_it() -> None:
     body = """%i = stablehlo.constant dense<1.0> : tensor<f32>
         %0 = "stablehlo.reduce"(%x, %i) ({ ^bb0(%a: tensor<f32>, %b: tensor<f32>):
