@@ -223,23 +223,6 @@ class MpiTransport:
                 fix="let nothing that shapes it depend on the rank, a random value or the time",
             )
 
-    @_watched
-    def broadcast(self, data: bytes) -> bytes:
-        """The bytes that rank 0 gave."""
-        self.job.meet(self.job.comm)
-        size = np.array([len(data)], np.int64)
-        self.job.comm.Bcast([size.view(np.uint8), self.job.byte])
-        buffer = np.frombuffer(data, np.uint8).copy() if self.job.rank == 0 else np.empty(int(size[0]), np.uint8)
-        self._check_count(buffer.nbytes)
-        self.job.comm.Bcast([buffer, self.job.byte])
-        return buffer.tobytes()
-
-    @_watched
-    def barrier(self) -> None:
-        """Wait until every rank is here."""
-        self.job.meet(self.job.comm)
-        self.job.comm.Barrier()
-
     def _group(self, axes: Axes) -> Group:
         """The group over the axes, all its members being here; its communicator is made at first use, by all ranks."""
         group = self._groups.get(axes)

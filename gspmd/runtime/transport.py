@@ -23,7 +23,7 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 class Channel(Transport, Protocol):
-    """A transport, and what the job as a whole needs: one program on all ranks, small news, a meeting point.
+    """A transport, and what the job as a whole needs: one program on all ranks, arrays read by all.
 
     `indices` are the logical devices whose shards this process holds; lists of shards, in and out, follow it. A result
     may share memory with its argument only where the group has one member. A `Combine` is elementwise and keeps dtype:
@@ -46,14 +46,6 @@ class Channel(Transport, Protocol):
 
     def same(self, token: bytes, what: str = "program") -> None:
         """Raise one ExecutionError on all ranks, naming those that differ, unless all have the same token."""
-        ...
-
-    def broadcast(self, data: bytes) -> bytes:
-        """The bytes that rank 0 gave."""
-        ...
-
-    def barrier(self) -> None:
-        """Wait until every rank is here."""
         ...
 
 
@@ -190,13 +182,6 @@ class LockstepTransport:
 
     def same(self, token: bytes, what: str = "program") -> None:
         """Nothing to compare: one process built it."""
-
-    def broadcast(self, data: bytes) -> bytes:
-        """The bytes themselves."""
-        return data
-
-    def barrier(self) -> None:
-        """Nobody to wait for."""
 
     @staticmethod
     def _combined(shards: Shards, combine: Combine) -> Array:
