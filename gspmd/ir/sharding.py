@@ -177,17 +177,6 @@ class Sharding:
         """The shape of every device's buffer for a tensor of this global shape."""
         return _local_shape(self, shape)
 
-    def offsets(self, shape: tuple[int, ...], index: int) -> tuple[int, ...]:
-        """The global position of the first element of a logical device's buffer: tile * chunk, even beyond the end."""
-        local = _local_shape(self, shape)
-        return tuple(self.mesh.tile_index(index, d.axes) * c for d, c in zip(self.dims, local, strict=True))
-
-    def real_shape(self, shape: tuple[int, ...], index: int) -> tuple[int, ...]:
-        """How much of a logical device's buffer is real, per dimension; 0 where its shard is empty."""
-        local = _local_shape(self, shape)
-        offsets = self.offsets(shape, index)
-        return tuple(max(0, min(c, n - o)) for n, c, o in zip(shape, local, offsets, strict=True))
-
     # -- order ----------------------------------------------------------------------------------------------------
 
     def refines(self, other: Sharding, shape: tuple[int, ...]) -> bool:
@@ -260,17 +249,6 @@ class Sharding:
         tiling = hlo_sharding.to_axes(text, mesh, rank)
         dims = tuple(DimSharding(axes) for axes in tiling.dims)
         return cls(mesh, dims, tiling.unreduced, "add" if tiling.unreduced else None, (), tiling.manual)
-
-    @classmethod
-    def from_hlo_tuple(
-        cls, text: str, mesh: Mesh | None = None, ranks: tuple[int | None, ...] | None = None
-    ) -> tuple[Sharding, ...]:
-        """Read XLA's text of a tuple, `{{...}, {...}}`, as one sharding per element, all on one mesh."""
-        texts = hlo_sharding.split_tuple(text)
-        mesh = hlo_sharding.mesh_of(texts) if mesh is None else mesh
-        if ranks is not None and len(ranks) != len(texts):
-            raise ShardingError(f"{text} has {len(texts)} elements, but {len(ranks)} are expected", rule="hlo.C1")
-        return tuple(cls.from_hlo(t, mesh, r) for t, r in zip(texts, ranks or (None,) * len(texts), strict=True))
 
 
 def parse_tail(text: str, mesh: Mesh) -> dict[str, Any]:

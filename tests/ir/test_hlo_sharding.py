@@ -119,9 +119,9 @@ def test_known_texts(text: str, expected: str) -> None:
 def test_tuples() -> None:
     text = "{{devices=[2,1]<=[2]}, /*index=1*/{replicated}, {devices=[1,2]<=[2] last_tile_dims={replicated}}}"
     assert len(split_tuple(text)) == 3 and split_tuple("{}") == ()
-    shardings = Sharding.from_hlo_tuple(text, ranks=(2, 3, 1))
+    mesh = mesh_of(split_tuple(text))
+    shardings = [Sharding.from_hlo(t, mesh, rank) for t, rank in zip(split_tuple(text), (2, 3, 1), strict=True)]
     assert [s.text() for s in shardings] == ["[a0, _]", "[_, _, _]", "[_]"]
-    assert len({s.mesh for s in shardings}) == 1
 
 
 def test_a_sharding_on_one_device_is_replicated_with_a_warning() -> None:
@@ -168,8 +168,7 @@ def test_an_irregular_list_becomes_the_device_order() -> None:
         (lambda m: Sharding.from_hlo("{devices=[2]0,0}", m), "hlo.C1", "each of 0..1 once"),
         (lambda m: Sharding.from_hlo("{devices=[6,1]<=[6] last_tile_dims={shared}}", m), "hlo.C1", "last_tile_dims"),
         (lambda m: Sharding.from_hlo("{sharded}", m), "hlo.C1", "maximal device=k"),
-        (lambda m: Sharding.from_hlo_tuple("{{replicated}, x}", m), "hlo.C1", "tuple"),
-        (lambda m: Sharding.from_hlo_tuple("{{replicated}}", m, (1, 2)), "hlo.C1", "2 are expected"),
+        (lambda m: split_tuple("{{replicated}, x}"), "hlo.C1", "tuple"),
         (lambda m: Sharding(m, (DimSharding((m.axis("x"),), False, 5),)).to_hlo(), "hlo.C8", "[x/5]"),
         (lambda m: Sharding.of(m, None, unreduced="x", monoid="max").to_hlo(), "hlo.C8", "max"),
     ],

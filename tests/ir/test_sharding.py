@@ -46,12 +46,13 @@ def test_every_element_is_where_splitting_the_padded_array_puts_it() -> None:
         assert local == tuple(-(-n // c) for n, c in zip(shape, counts, strict=True))
         padded = np.pad(x, [(0, c * n - m) for c, n, m in zip(counts, local, shape, strict=True)])
         for device in range(mesh.size):
-            offsets, real = s.offsets(shape, device), s.real_shape(shape, device)
-            assert offsets == tuple(int(_tiles(s, d)[device]) * local[d] for d in range(rank))
-            shard = padded[tuple(slice(o, o + n) for o, n in zip(offsets, local, strict=True))]
+            tiles = [s.mesh.tile_index(device, dim.axes) for dim in s.dims]
+            assert tiles == [int(_tiles(s, d)[device]) for d in range(rank)]
+            shard = padded[tuple(slice(t * n, (t + 1) * n) for t, n in zip(tiles, local, strict=True))]
             assert shard.shape == local
+            bounds = [s.shard_bounds(d, n, t) for d, (n, t) in enumerate(zip(shape, tiles, strict=True))]
             inside = np.zeros(local, bool)
-            inside[tuple(slice(n) for n in real)] = True
+            inside[tuple(slice(hi - lo) for lo, hi in bounds)] = True
             assert np.array_equal(shard != 0, inside)
 
 
@@ -62,7 +63,6 @@ def test_chunk_bounds_and_normal() -> None:
     assert [s.shard_bounds(1, 5, t) for t in range(4)] == [(0, 2), (2, 4), (4, 5), (5, 5)]
     assert s.normal((7, 4)) == s
     assert s.normal((9, 4)) == Sharding.of(MESH, "data", "model")
-    assert s.real_shape((7, 4), 4) == (2, 1)
     with pytest.raises(ShardingError, match="cannot hold a dimension of size 11") as info:
         s.local_shape((11, 4))
     assert info.value.rule == "sharding.C6"
