@@ -1,4 +1,4 @@
-"""The command line: `gspmd run`, `compile`, `opt`, `collectives`, `explain`, `info`."""
+"""The command line, `gspmd`: a module for each family of commands, loaded when one of them is called."""
 
 from gspmd.cli.main import main
 

@@ -56,8 +56,8 @@ def from_jax(function: Callable[..., Any], *arguments: Any, **fixed: Any) -> Mod
     """
     found = import_jax(function, *arguments, **fixed)
     program = found.program
-    inputs, in_tree = _order(found.arguments, len(program.inputs), "argument")
-    outputs, out_tree = _order(found.results, len(program.outputs), "result")
+    inputs, in_tree = _order(found.arguments, len(program.inputs), "an argument")
+    outputs, out_tree = _order(found.results, len(program.outputs), "a result")
     body = program.body
     region = Region(tuple(body.params[i] for i in inputs), body.nodes, tuple(body.results[i] for i in outputs))
     program = replace(
@@ -71,12 +71,12 @@ def from_jax(function: Callable[..., Any], *arguments: Any, **fixed: Any) -> Mod
 
 
 def _order(nested: Any, count: int, what: str) -> tuple[Sequence[int], TreeDef]:
-    """The numbers in a nesting in our order, and the nesting."""
+    """The numbers in a nesting in our order, and the nesting; raises UsageError for containers that are unknown."""
     leaves, tree = flatten(nested)
     if any(type(x) is not int for x in leaves) or sorted(leaves) != list(range(count)):
         odd = next((type(x).__name__ for x in leaves if type(x) is not int), "a container of JAX's own")
         raise UsageError(
-            f"an {what} nests in {odd}, which is not known here" if what == "argument" else f"a {what} nests in {odd}",
+            f"{what} nests in {odd}, which is not known here",
             fix="use tuples, lists, dicts, named tuples or dataclasses of arrays",
         )
     return leaves, tree

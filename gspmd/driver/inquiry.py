@@ -50,8 +50,7 @@ class Inquiry:
     @cached_property
     def collectives(self) -> list[CollectiveUse]:
         """Those of the `optimized` stage; of the last, if the program was loaded there."""
-        programs = self.stages.programs
-        loaded = next(iter(programs.values())).is_local and "optimized" not in programs
+        loaded = self.stages.first.is_local and "optimized" not in self.stages.programs
         return collectives_of(self.stages.last if loaded else self.program("optimized"))
 
     @cached_property
@@ -62,9 +61,8 @@ class Inquiry:
     def explain(self, value: str, stage: str | None) -> Explanation:
         """Why a value is sharded as it is."""
         if self.stages.reasons is None:
-            first = next(iter(self.stages.programs))
             raise UsageError(
-                f"the program was loaded at stage {first}: why it is sharded so is not known",
+                f"the program was loaded at stage {self.stages.first.stage}: why it is sharded so is not known",
                 fix="ask about the program that it was compiled from",
             )
         return explain_anywhere(self.stages.programs, self._passes, self.stages.reasons, value, stage)

@@ -26,6 +26,11 @@ class Stages:
     seconds: dict[str, float]
 
     @property
+    def first(self) -> Program:
+        """The program as it was written, or loaded."""
+        return next(iter(self.programs.values()))
+
+    @property
     def last(self) -> Program:
         """The program at the latest stage."""
         return self.programs[next(reversed(self.programs))]
