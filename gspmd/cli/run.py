@@ -98,7 +98,7 @@ def _run_program(arguments: argparse.Namespace) -> int:
     if arguments.check:
         _check(module, nested, results)
     if world().rank == 0:
-        names = output_names(module)
+        names = _output_names(module)
         if arguments.outputs is not None:
             write_arrays(arguments.outputs, names, results)
         else:
@@ -129,7 +129,7 @@ def _check(module: Module, nested: tuple[Any, ...], results: list[Array]) -> Non
         notice(f"check: {tally.text(against)}")
 
 
-def output_names(module: Module) -> list[str]:
+def _output_names(module: Module) -> list[str]:
     """A name for each result: its path in the function's nesting, or out, or out0, out1, ..."""
     count = len(module.output_types)
     paths = module.out_tree.paths("out") if module.out_tree is not None else []

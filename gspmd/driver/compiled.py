@@ -157,8 +157,7 @@ class Compiled:
 
     def bisect(self, *arguments: Any) -> Culprit | None:
         """The first pass, and the first op, after which the arguments give other results; None if none does."""
-        first = next(iter(self.stages.programs.values()))
-        return bisect_steps(first, self.module.whole(arguments), self.without)
+        return bisect_steps(self.stages.first, self.module.whole(arguments), self.without)
 
     def _executor(self, channel: Channel) -> Executor:
         found = self._executors.get(channel)
