@@ -46,7 +46,11 @@ def _scipy(name: str) -> Function:
 def _odd(name: str) -> Function:
     """One of SciPy's functions with f(-x) = -f(x), of zeros too, whose sign SciPy loses."""
     function = _scipy(name)
-    return lambda x: np.where(x == 0, x, function(x))
+
+    def signed(x: Array) -> Array:
+        return np.where(x == 0, x, function(x))
+
+    return signed
 
 
 bessel_i0e = _scipy("special.i0e")
