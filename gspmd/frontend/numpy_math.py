@@ -16,7 +16,7 @@ from gspmd.frontend.numpy_core import (
     spread,
     together,
 )
-from gspmd.frontend.numpy_logic import less, not_equal, truth
+from gspmd.frontend.numpy_logic import equal, less, not_equal, truth
 from gspmd.frontend.promotion import inexact
 from gspmd.frontend.stop import STOP_GRADIENT
 from gspmd.frontend.tracer import ArrayLike, Tracer, emit
@@ -72,7 +72,8 @@ def remainder(x: ArrayLike, y: ArrayLike) -> Tracer:
     rest = emit(ew.REMAINDER, a, b)
     if dtype_kind(a.dtype) == "uint":
         return rest
-    return where(_needs_shift(rest, b), rest + b, rest)
+    found = where(_needs_shift(rest, b), rest + b, rest)
+    return found if is_integer(a.dtype) else where(equal(rest, 0), where(less(b, 0), -0.0, 0.0), found)
 
 
 def _needs_shift(rest: Tracer, divisor: Tracer) -> Tracer:
@@ -92,7 +93,9 @@ def floor_divide(x: ArrayLike, y: ArrayLike) -> Tracer:
         return where(_needs_shift(rest, b), quotient - 1, quotient)
     # a - rest is a multiple of b, so that the quotient is a whole number but for rounding.
     quotient = (a - rest) / b
-    return emit(ew.ROUND_NEAREST_EVEN, where(_needs_shift(rest, b), quotient - 1, quotient))
+    whole = emit(ew.ROUND_NEAREST_EVEN, where(_needs_shift(rest, b), quotient - 1, quotient))
+    exact = stop_gradient(a / b)
+    return where(equal(b, 0), exact, where(equal(whole, 0), exact * 0, whole))  # infinities, and the sign of zeros
 
 
 def power(x: ArrayLike, y: ArrayLike) -> Tracer:

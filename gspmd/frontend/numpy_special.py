@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from math import inf
 from math import log as _log
 from typing import Any
 
 from gspmd.frontend.numpy_core import as_inexact, as_weak_as, common_dtype, full_of, lift, together
-from gspmd.frontend.numpy_logic import isnan, less, logical_or
+from gspmd.frontend.numpy_logic import isnan, logical_or
 from gspmd.frontend.numpy_math import abs as absolute
 from gspmd.frontend.numpy_math import maximum, minimum, square, where
 from gspmd.frontend.promotion import inexact
@@ -14,6 +15,7 @@ from gspmd.frontend.tracer import ArrayLike, Tracer, emit
 from gspmd.ir.dtypes import dtype_kind, is_float
 from gspmd.ir.opdef import OpDef
 from gspmd.ops import elementwise as ew
+from gspmd.ops import special as sp
 
 
 def _apply(op: OpDef[Any], x: ArrayLike) -> Tracer:
@@ -117,68 +119,51 @@ def arctan2(y: ArrayLike, x: ArrayLike) -> Tracer:
 
 def arcsin(x: ArrayLike) -> Tracer:
     """The inverse of the sine."""
-    lifted = as_inexact(x)
-    return arctan2(lifted, sqrt((1 - lifted) * (1 + lifted)))
+    return _apply(sp.ASIN, x)
 
 
 def arccos(x: ArrayLike) -> Tracer:
     """The inverse of the cosine."""
-    lifted = as_inexact(x)
-    return arctan2(sqrt((1 - lifted) * (1 + lifted)), lifted)
+    return _apply(sp.ACOS, x)
 
 
 def arctan(x: ArrayLike) -> Tracer:
     """The inverse of the tangent."""
-    return arctan2(x, 1)
+    return _apply(sp.ATAN, x)
 
 
 def sinh(x: ArrayLike) -> Tracer:
     """The hyperbolic sine."""
-    lifted = as_inexact(x)
-    grown = expm1(lifted)
-    # (e^x - e^-x) / 2, written so that small x lose nothing and large ones only overflow where sinh does.
-    small = (grown + grown / (grown + 1)) / 2
-    half = exp(absolute(lifted) - _log(2))
-    return where(less(absolute(lifted), 8), small, sign(lifted) * half)
+    return _apply(sp.SINH, x)
 
 
 def cosh(x: ArrayLike) -> Tracer:
     """The hyperbolic cosine."""
-    lifted = as_inexact(x)
-    return exp(lifted - _log(2)) + exp(-lifted - _log(2))
+    return _apply(sp.COSH, x)
 
 
 def arcsinh(x: ArrayLike) -> Tracer:
     """The inverse of the hyperbolic sine."""
-    lifted = as_inexact(x)
-    size = absolute(lifted)
-    big = size > 1e4
-    safe = where(big, 1.0, size)
-    near = log1p(safe + square(safe) / (1 + sqrt(square(safe) + 1)))
-    return sign(lifted) * where(big, log(where(big, size, 1.0)) + _log(2), near)
+    return _apply(sp.ASINH, x)
 
 
 def arccosh(x: ArrayLike) -> Tracer:
     """The inverse of the hyperbolic cosine."""
-    lifted = as_inexact(x)
-    big = lifted > 1e4
-    safe = where(big, 1.0, lifted)
-    near = log1p((safe - 1) + sqrt((safe - 1) * (safe + 1)))
-    return where(big, log(where(big, lifted, 1.0)) + _log(2), near)
+    return _apply(sp.ACOSH, x)
 
 
 def arctanh(x: ArrayLike) -> Tracer:
     """The inverse of the hyperbolic tangent."""
-    lifted = as_inexact(x)
-    return (log1p(lifted) - log1p(-lifted)) / 2
+    return _apply(sp.ATANH, x)
 
 
 def hypot(x: ArrayLike, y: ArrayLike) -> Tracer:
     """sqrt(x^2 + y^2) without overflow."""
     a, b = map(absolute, together(x, y, dtype=inexact(common_dtype(x, y))))
     high, low = maximum(a, b), minimum(a, b)
-    divisor = where(logical_or(high == 0, high == float("inf")), 1, high)
-    return where(high == float("inf"), high, high * sqrt(1 + square(low / divisor)))
+    endless = logical_or(a == inf, b == inf)  # whatever the other is, NaN too
+    divisor = where(logical_or(high == 0, endless), 1, high)
+    return where(endless, inf, high * sqrt(1 + square(low / divisor)))
 
 
 def floor(x: ArrayLike) -> Tracer:
@@ -252,6 +237,4 @@ def imag(x: ArrayLike) -> Tracer:
 def conj(x: ArrayLike) -> Tracer:
     """The complex conjugate."""
     lifted = lift(x)
-    if dtype_kind(lifted.dtype) != "complex":
-        return lifted
-    return emit(ew.COMPLEX, emit(ew.REAL, lifted), emit(ew.NEGATE, emit(ew.IMAG, lifted)))
+    return emit(sp.CONJ, lifted) if dtype_kind(lifted.dtype) == "complex" else lifted

@@ -175,6 +175,11 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], Any]] = {
     "unused": (lambda m, x, y: (x * 2).sum(), (A, B), (0, 1)),
     "integers on the way": (lambda m, x: (x * m.argmax(x, 1, keepdims=True)).sum() + m.one_hot(IDX, 6).sum(), (A,), 0),
     "min max": (lambda m, x, y: (m.maximum(x, y) * m.minimum(x, 0.3) + m.clip(x, -1, 1)).sum(), (A, B), (0, 1)),
+    "inverses": (
+        lambda m, x: sum(getattr(m, f)(x).sum() for f in ("arcsinh", "arctan", "sinh", "cosh")),
+        (np.array([0.0, -0.0, 0.5, -3.0, 60.0, -88.5], np.float32),),
+        0,
+    ),
     "hypot": (lambda m, x, y: (m.arctan2(x, y) + m.hypot(x, y) + m.logaddexp(x, y)).sum(), (A, B), (0, 1)),
 }
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import gspmd.numpy as gnp
+from gspmd.kernels.closeness import compare
 from tests.frontend.support import assert_like_jax, run
 
 RANDOM = np.random.default_rng(7)
@@ -110,6 +111,28 @@ def test_unary(name: str) -> None:
 )
 def test_special_values(name: str) -> None:
     check(lambda m, x: getattr(m, name)(x), SPECIAL)
+
+
+EDGES = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -0.3, 8.5, -9, 100, 2e4, -3e4, np.inf, -np.inf, np.nan], np.float32)
+INVERSES = ("arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "sinh", "cosh")
+
+
+@pytest.mark.parametrize("name", INVERSES)
+def test_edges(name: str) -> None:
+    check(lambda m, x: getattr(m, name)(x), EDGES, terms=16)
+    check(lambda m, x: getattr(m, name)(x), (A + 1j * B).astype(np.complex64), terms=64)
+
+
+@pytest.mark.parametrize("name", ["remainder", "floor_divide", "hypot", "arctan2"])
+def test_edges_of_two(name: str) -> None:
+    """NumPy's values, and the array API's signs of zeros."""
+    x, y = (np.ravel(v) for v in np.meshgrid(EDGES, EDGES))
+    found = run(lambda a, b: getattr(gnp, name)(a, b), x, y)
+    with np.errstate(all="ignore"):
+        wanted = getattr(np, name)(x, y)
+    verdict = compare(found, wanted, terms=16)
+    assert verdict.ok, verdict.message
+    assert (np.signbit(found) == np.signbit(wanted))[wanted == 0].all()
 
 
 @pytest.mark.parametrize("name", POSITIVE)
