@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gspmd.inspect.lines import line_of
 from gspmd.ir.graph import Node, Program, Region
 from gspmd.ir.mesh import Mesh
-from gspmd.ir.opdef import Trait, trips
+from gspmd.ir.opdef import Trait, traffic, trips
 from gspmd.ir.printer import value_names
 from gspmd.ops import OPS
 
@@ -52,15 +52,19 @@ def collectives_of(program: Program) -> list[CollectiveUse]:
     mesh = program.mesh or Mesh({})
     uses: list[CollectiveUse] = []
     for node, count in collective_nodes(program):
-        assert node.op.traffic is not None
-        operand = sum(v.type.nbytes for v in node.operands)
-        output = sum(v.type.nbytes for v in node.results)
-        traffic = node.op.traffic(node.attrs, operand, output)
-        axes = tuple(mesh.axis_text(a) for a in traffic.axes)
-        line, value = line_of(node), names[node.results[0]]
+        sent = traffic(node)
+        assert sent is not None
         uses.append(
             CollectiveUse(
-                traffic.kind, axes, traffic.group_size, operand, output, traffic.wire_bytes, count, value, line
+                sent.kind,
+                tuple(mesh.axis_text(a) for a in sent.axes),
+                sent.group_size,
+                sum(v.type.nbytes for v in node.operands),
+                sum(v.type.nbytes for v in node.results),
+                sent.wire_bytes,
+                count,
+                names[node.results[0]],
+                line_of(node),
             )
         )
     return uses

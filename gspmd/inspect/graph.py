@@ -8,6 +8,7 @@ import networkx as nx
 
 from gspmd.inspect.lines import line_of
 from gspmd.ir.graph import Node, Program, Region, Value
+from gspmd.ir.opdef import traffic
 from gspmd.ir.printer import value_names
 
 
@@ -41,11 +42,5 @@ def _add(graph: nx.DiGraph[str], names: dict[Value, str], region: Region) -> Non
 
 
 def _facts(node: Node) -> dict[str, Any]:
-    operand = sum(v.type.nbytes for v in node.operands)
-    result = sum(v.type.nbytes for v in node.results)
-    traffic = node.op.traffic(node.attrs, operand, result) if node.op.traffic is not None else None
-    return {
-        "op": node.op.name,
-        "line": line_of(node),
-        "wire_bytes": 0.0 if traffic is None else traffic.wire_bytes,
-    }
+    sent = traffic(node)
+    return {"op": node.op.name, "line": line_of(node), "wire_bytes": 0.0 if sent is None else sent.wire_bytes}

@@ -269,6 +269,12 @@ def annotates(node: Node) -> bool:
     return node.op.infer(tuple(v.type.bare for v in node.operands), node.attrs, node.regions)[0].sharding is not None
 
 
+def traffic(node: Node) -> Traffic | None:
+    """What one execution of a node costs on the wire; None if it exchanges no data. Its types are one device's."""
+    operands, results = (sum(v.type.nbytes for v in values) for values in (node.operands, node.results))
+    return None if node.op.traffic is None else node.op.traffic(node.attrs, operands, results)
+
+
 def manual_axes(node: Node) -> Axes:
     """The axes over which a node's regions are the user's own per-device code."""
     return () if node.op.manual is None else node.op.manual(node.attrs)
