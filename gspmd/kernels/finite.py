@@ -95,14 +95,6 @@ def tiny(dtype: DType) -> float:
     return _finfo(dtype, "smallest_normal")
 
 
-@lru_cache(maxsize=64)
-def poison(dtype: DType) -> Any:
-    """What unknown padding is filled with in tests: NaN where the dtype has one, else its greatest value."""
-    if dtype.kind == "c":
-        return complex(np.nan, np.nan)
-    return np.nan if is_float(dtype) else limits(dtype)[1]
-
-
 def unsigned_bits(x: Array) -> Array:
     """The bits of an array as unsigned integers of the same width."""
     return x.view(_UNSIGNED[x.dtype.itemsize])

@@ -17,13 +17,13 @@ from gspmd.ir.mesh import Mesh
 from gspmd.ir.opdef import OpDef, node_rule
 from gspmd.ir.rule import Rule, dim_factors
 from gspmd.ir.types import TensorType
-from gspmd.kernels.finite import poison
 from gspmd.kernels.monoids import combine
 from gspmd.ops.elementwise import ADD, COMPARE, MULTIPLY, SELECT
 from gspmd.ops.layout import BROADCAST_IN_DIM
 from gspmd.ops.literal import IOTA, full
 from gspmd.runtime.transport import LockstepTransport
 from gspmd.runtime.walker import Walker
+from tests.poison import poison
 
 
 def run(region: Region, arrays: Sequence[Any]) -> list[Any]:

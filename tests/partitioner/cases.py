@@ -19,7 +19,6 @@ from gspmd.ir.rule import Access, DimMap, Rule, TensorMap
 from gspmd.ir.sharding import DimSharding, Sharding
 from gspmd.ir.types import TensorType
 from gspmd.kernels.closeness import compare
-from gspmd.kernels.finite import limits
 from gspmd.ops.collective import RESHARD
 from gspmd.ops.collective_types import ReshardAttrs
 from gspmd.optimizer.expand import expand
@@ -28,19 +27,10 @@ from gspmd.partitioner.localize import localize
 from gspmd.runtime.layout import assemble, cut_shard, distribute, shard_index
 from gspmd.runtime.transport import LockstepTransport
 from gspmd.runtime.walker import Walker
+from tests.poison import poison
 
 Array = NDArray[Any]
 Split = Mapping[int, Axes]
-
-
-def poison(dtype: np.dtype[Any]) -> Any:
-    """What padding holds in tests: NaN, or the greatest value."""
-    if dtype.kind in "fcV":
-        return np.nan
-    if dtype.kind == "b":
-        return True
-    low, high = limits(dtype)
-    return low if dtype.kind == "i" else high
 
 
 def run_local(program: Program, arrays: Sequence[Array | list[Array]]) -> list[Array]:
