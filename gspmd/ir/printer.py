@@ -44,15 +44,6 @@ def print_program(program: Program) -> str:
     return "\n".join(lines)
 
 
-def print_region(region: Region, names: Names | None = None, mesh: Mesh | None = None) -> str:
-    """A region alone: `(%x: f32[4]) { ... return %y }`, over several lines."""
-    names = region_names(region) if names is None else names
-    lines = [f"({', '.join(_param(v, names) for v in region.params)}) {{"]
-    _body(region, names, mesh, "  ", lines)
-    lines.append("}")
-    return "\n".join(lines)
-
-
 def print_node(node: Node, names: Names | None = None, mesh: Mesh | None = None) -> str:
     """One node, with its regions, over one line or several; without names, its values are numbered from 0."""
     lines: list[str] = []
