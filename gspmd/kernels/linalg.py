@@ -127,8 +127,9 @@ def lu(x: Array) -> tuple[Array, Array, Array]:
 def lu_permutation(pivots: Array, size: int) -> Array:
     """The permutation that swapping row i with row pivots[i], one after the other, makes of rows in order."""
     order = np.broadcast_to(np.arange(size, dtype=np.int32), (*pivots.shape[:-1], size)).copy()
-    rows = order.reshape(-1, size)
-    swaps = pivots.reshape(-1, pivots.shape[-1])
+    count = prod(pivots.shape[:-1])
+    rows = order.reshape(count, size)
+    swaps = pivots.reshape(count, pivots.shape[-1])
     every = np.arange(len(rows))
     for i in range(pivots.shape[-1]):
         j = swaps[:, i]

@@ -104,6 +104,15 @@ def test_factors_put_the_operand_together(dtype: str, m: int, n: int) -> None:
     close(q @ np.triu(packed[..., :k, :]), x)
 
 
+@pytest.mark.parametrize(("m", "n"), [(0, 0), (3, 0), (0, 3)])
+@pytest.mark.parametrize("count", [0, 2])
+def test_matrices_without_elements_are_factored(count: int, m: int, n: int) -> None:
+    x = np.zeros((count, m, n), np.float32)
+    factors, pivots, order = results(f"lu({shape_text(x)})", x)
+    assert factors.shape == x.shape and pivots.shape == (count, 0)
+    assert np.array_equal(order, np.broadcast_to(np.arange(m, dtype=np.int32), (count, m)))
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("lower", [True, False])
 def test_eigenvectors_are_eigenvectors(dtype: str, lower: bool) -> None:
