@@ -7,6 +7,7 @@ read, which MLIR makes exact: decimals that read back to the same bits, hexadeci
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
@@ -19,7 +20,7 @@ from gspmd.ir.types import TensorType
 
 _BUFFERS = frozenset(("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "f32", "f64"))
 _TOKEN = re.compile(r"\(\s*([^,()\s]+)\s*,\s*([^,()\s]+)\s*\)|([^\[\],()\s]+)")
-_BLOB = re.compile(r'([\w.$-]+):\s*"0x([0-9A-Fa-f]*)"')
+_BLOB = re.compile(r'("[^"\n]*"|[\w.$-]+):\s*"0x([0-9A-Fa-f]*)"')
 _ALIGNMENT = 4  # bytes before the data of a resource
 
 
@@ -33,13 +34,15 @@ def splat_element(op: Any, name: str, attribute: Any, type_: TensorType) -> NDAr
     return _printed(_dense_text(op, name, attribute), type_.dtype, ())
 
 
-def dense_array(op: Any, name: str, attribute: Any, type_: TensorType, resources: Any = None) -> NDArray[Any]:
+def dense_array(
+    op: Any, name: str, attribute: Any, type_: TensorType, resources: Callable[[], Mapping[str, str]] | None = None
+) -> NDArray[Any]:
     """The array of an op's dense attribute (None if jaxlib cannot cast it: then it is read off the op's text)."""
     if attribute is not None and dtype_name(type_.dtype) in _BUFFERS and hasattr(attribute, "is_splat"):
         return np.array(attribute, type_.dtype).reshape(type_.shape)
     text = _dense_text(op, name, attribute)
     if text.startswith("dense_resource<"):
-        return _resource(text, type_, resources() if resources is not None else "")
+        return _resource(text, type_, resources() if resources is not None else {})
     return _printed(text, type_.dtype, type_.shape)
 
 
@@ -95,10 +98,14 @@ def _number(text: str, dtype: DType) -> Any:
     return np.array(float(text)).astype(dtype)[()]
 
 
-def _resource(text: str, type_: TensorType, resources: str) -> NDArray[Any]:
-    """The bytes of a resource, which MLIR prints behind the module."""
-    name = text[len("dense_resource<") : text.index(">")].strip('"')
-    found = next((m[2] for m in _BLOB.finditer(resources) if m[1] == name), None)
+def blobs(text: str) -> dict[str, str]:
+    """The resources that MLIR prints behind a module, in hexadecimal, by name."""
+    return {m[1].strip('"'): m[2] for m in _BLOB.finditer(text)}
+
+
+def _resource(text: str, type_: TensorType, resources: Mapping[str, str]) -> NDArray[Any]:
+    name = text[len("dense_resource<") : text.index("> : tensor")].strip('"')
+    found = resources.get(name)
     if found is None:
         raise ParseError(f"the resource {name} that a constant names is not in the file")
     return _from_bytes(bytes.fromhex(found)[_ALIGNMENT:], type_.dtype, type_.shape)

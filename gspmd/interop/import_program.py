@@ -7,7 +7,6 @@ once with its lines, once the whole module has been read; nothing is dropped in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -28,9 +27,10 @@ from gspmd.interop import (
     import_scan,
     import_scatter,
 )
+from gspmd.interop.import_dense import blobs
 from gspmd.interop.import_functions import Functions
 from gspmd.interop.import_locations import Places, argument_name, value_name
-from gspmd.interop.import_mlir import Source, with_known_shapes
+from gspmd.interop.import_mlir import Source
 from gspmd.interop.import_refusal import refusal
 from gspmd.interop.import_scope import Bound, Poisoned, Scope, all_leaves, leaves, nest, one
 from gspmd.interop.import_sharding import Shardings
@@ -96,6 +96,7 @@ class Importer:
         self.functions = Functions(source.module.operation)
         self._handlers = _handlers()
         self._seed = 0
+        self._resources: Mapping[str, str] = {}
         self._types: dict[Any, tuple[TensorType, ...]] = {}
         operation = source.module.operation
         for op in self.functions.others:
@@ -315,9 +316,10 @@ class Importer:
         self._seed += 1
         return self._seed
 
-    def resources(self) -> str:
-        """The text that holds the bytes of resources."""
-        return self.source.module.operation.get_asm()
+    def resources(self) -> Mapping[str, str]:
+        """The bytes of resources in hexadecimal, by name; the module is printed once, as that takes long."""
+        self._resources = self._resources or blobs(self.source.module.operation.get_asm())
+        return self._resources
 
     def lacks_shapes(self, function: str) -> bool:
         """Whether shapes of the main function were not stated that may follow from those of its arguments."""
@@ -382,17 +384,3 @@ def _program_name(module: Any, function: str) -> str:
     name = attributes["sym_name"].value if "sym_name" in attributes else function
     name = name.removeprefix("jit_")
     return name or function
-
-
-def import_module(source: Source, mesh: Mesh | None = None, function: str = "") -> Program:
-    """The program of a parsed module; raises UsageError about everything in it that is not supported."""
-    importer = Importer(source, mesh)
-    try:
-        return importer.program(function)
-    except UsageError as error:
-        known = with_known_shapes(source) if importer.lacks_shapes(function) else None
-        if known is None:
-            raise
-        with suppress(UsageError):  # the first error tells more: it has the ops as they were written
-            return Importer(known, mesh).program(function)
-        raise error

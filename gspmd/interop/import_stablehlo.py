@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from gspmd.interop.import_mlir import read_module
-from gspmd.interop.import_program import import_module
+from contextlib import suppress
+
+from gspmd.interop.import_mlir import Source, read_module, with_known_shapes
+from gspmd.interop.import_program import Importer
 from gspmd.ir.collector import collector_paused
+from gspmd.ir.errors import UsageError
 from gspmd.ir.graph import Program
 from gspmd.ir.mesh import Mesh
 
@@ -17,4 +20,18 @@ def import_stablehlo(source: str | bytes, *, mesh: Mesh | None = None, file: str
     program cannot say (dynamic shapes, quantized types, per-device code, ...), all of it at once.
     """
     with collector_paused():
-        return import_module(read_module(source, file), mesh, function)
+        return _import_module(read_module(source, file), mesh, function)
+
+
+def _import_module(source: Source, mesh: Mesh | None, function: str) -> Program:
+    """The program of a parsed module, as it is written or, if that lacks shapes, with those that follow."""
+    importer = Importer(source, mesh)
+    try:
+        return importer.program(function)
+    except UsageError as error:
+        known = with_known_shapes(source) if importer.lacks_shapes(function) else None
+        if known is None:
+            raise
+        with suppress(UsageError):  # the first error tells more: it has the ops as they were written
+            return Importer(known, mesh).program(function)
+        raise error

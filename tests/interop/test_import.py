@@ -14,7 +14,9 @@ import pytest
 from jaxlib.mlir.dialects import stablehlo
 
 import gspmd
+from gspmd.interop import import_program
 from gspmd.interop.export_stablehlo import export_stablehlo, exports
+from gspmd.interop.import_dense import blobs
 from gspmd.interop.import_mlir import read_module
 from gspmd.interop.import_stablehlo import import_stablehlo
 from gspmd.ir.errors import ParseError, UsageError
@@ -100,6 +102,18 @@ def test_constants_keep_every_bit(type_: str, value: str, wanted: np.ndarray) ->
     text += '{-# dialect_resources: { builtin: { blob: "0x040000000000803F00000040" } } #-}'
     (found,) = run(text)
     assert found.dtype == wanted.dtype and found.shape == wanted.shape and found.tobytes() == wanted.tobytes()
+
+
+def test_the_resources_of_many_constants_are_found_by_name_and_printed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"'{k}'.weights > 0" if k % 2 else f"_{k}" for k in range(6)]
+    lines = [f'%r{k} = stablehlo.constant dense_resource<"{name}"> : tensor<i32>' for k, name in enumerate(names)]
+    held = ", ".join(f'"{name}": "0x04000000{k:02X}000000"' for k, name in enumerate(names))
+    returned = f"return {', '.join(f'%r{k}' for k in range(6))} : {', '.join(['tensor<i32>'] * 6)}"
+    text = function("\n".join([*lines, returned]), "", ", ".join(["tensor<i32>"] * 6))
+    counted: list[str] = []
+    monkeypatch.setattr(import_program, "blobs", lambda t: counted.append(t) or blobs(t))
+    assert [x.item() for x in run(f"{text}{{-# dialect_resources: {{ builtin: {{ {held} }} }} #-}}")] == list(range(6))
+    assert len(counted) == 1
 
 
 # -- control flow and calls --------------------------------------------------------------------------------------------
@@ -223,7 +237,8 @@ def test_products_of_different_dtypes_are_exact(left: str, right: str, result: s
     a, b = np.array([[3, 2], [1, 6]], np.float32), np.array([[4, -1], [0, -2]], np.float32)
     t = "tensor<2x2x{}>".format
     x, y = (f"%{n} = stablehlo.convert %{n}0 : ({t('f32')}) -> {t(d)}\n" for n, d in (("x", left), ("y", right)))
-    body = f"""{x}{y}%p = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : ({t(left)}, {t(right)}) -> {t(result)}
+    body = f"""{x}{y}%p = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] :
+          ({t(left)}, {t(right)}) -> {t(result)}
         %r = stablehlo.convert %p : ({t(result)}) -> {t("f32")}
         return %r : {t("f32")}"""
     (found,) = run(function(body, f"%x0: {t('f32')}, %y0: {t('f32')}", t("f32")), a, b)
