@@ -91,6 +91,7 @@ def _run_program(arguments: argparse.Namespace) -> int:
     module, arrays = module_and_arrays(arguments, arguments.random)
     compiled = compiled_of(arguments, module)
     _check_ranks(compiled)
+    _tell_if_whole(compiled)
     nested = module.nest(arrays)
     progress("running")
     results = [np.asarray(x) for x in flatten(compiled(*nested))[0]]
@@ -112,6 +113,16 @@ def _check_ranks(compiled: Compiled) -> None:
         raise UsageError(
             f"the program is compiled for the {mesh.size} devices of {mesh.text()}, but this job has {ranks} ranks",
             fix=f"start {mesh.size} ranks, or give a mesh of {ranks} devices with --mesh",
+        )
+
+
+def _tell_if_whole(compiled: Compiled) -> None:
+    """Tell that several devices all do the whole work: nothing else would show that annotations are missing."""
+    if compiled.mesh.size == 1 or "propagated" not in compiled.stages.programs or world().rank != 0:
+        return
+    if not compiled.collectives() and all(s.is_replicated for s in compiled.shardings().values()):
+        notice(
+            f"no value is split over {compiled.mesh.text()}: every device computes the whole, for want of annotations"
         )
 
 

@@ -108,6 +108,15 @@ def test_the_mesh_option_reaches_the_users_file(folder: Path) -> None:
             assert outcome.code == 0 and outcome.err == "", outcome
 
 
+def test_a_program_without_annotations_is_told_that_it_gains_nothing(folder: Path) -> None:
+    whole = "func @f(%x: f32[8]) -> (f32[8]) { %y = sine(%x) : f32[8] return %y }"
+    (folder / "whole.gspmd").write_text(whole)
+    (folder / "split.gspmd").write_text("mesh @m = [d=2]\n" + whole.replace("%x: f32[8]", "%x: f32[8@d]"))
+    for file, mesh, told in (("whole", "d=2", True), ("whole", "d=1", False), ("split", "d=2", False)):
+        outcome = forked(folder, "run", f"{file}.gspmd", "--random", "0", "--mesh", mesh)
+        assert outcome.code == 0 and ("every device computes the whole" in outcome.err) == told, outcome
+
+
 def test_collectives_explain_and_opt_tell_about_a_program(folder: Path) -> None:
     uses = json.loads(forked(folder, "collectives", "model.py:half", "--json").out)
     assert {use["kind"] for use in uses} == {"all_reduce"}
