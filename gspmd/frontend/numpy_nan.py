@@ -8,11 +8,12 @@ from ml_dtypes import finfo
 
 from gspmd.frontend.numpy_core import as_inexact, cast_to, full_of, lift
 from gspmd.frontend.numpy_logic import isnan, logical_not
-from gspmd.frontend.numpy_math import maximum, square, where
-from gspmd.frontend.numpy_reduce import Axes, all, argmax, argmin, cumprod, cumsum, max, min, prod, sum
-from gspmd.frontend.numpy_special import sqrt
-from gspmd.frontend.tracer import ArrayLike, Tracer
-from gspmd.ir.dtypes import DTYPES, as_dtype, is_float
+from gspmd.frontend.numpy_math import maximum, where
+from gspmd.frontend.numpy_reduce import Axes, all, argmax, argmin, cumprod, cumsum, max, min, prod, squared_size, sum
+from gspmd.frontend.numpy_special import imag, real, sqrt
+from gspmd.frontend.tracer import ArrayLike, Tracer, emit
+from gspmd.ir.dtypes import DTYPES, as_dtype, dtype_kind, is_float
+from gspmd.ops.elementwise import COMPLEX
 
 
 def nan_to_num(
@@ -20,6 +21,9 @@ def nan_to_num(
 ) -> Tracer:
     """Numbers in place of NaN and infinities: zero, and the largest that the dtype has, unless others are given."""
     lifted = lift(x)
+    if dtype_kind(lifted.dtype) == "complex":
+        parts = (nan_to_num(part, copy, nan, posinf, neginf) for part in (real(lifted), imag(lifted)))
+        return emit(COMPLEX, *parts)
     if not is_float(lifted.dtype):
         return lifted
     held = cast("Any", finfo(lifted.dtype))
@@ -36,7 +40,11 @@ def _without(x: ArrayLike, value: float) -> tuple[Tracer, Tracer]:
     """The array with a value in place of NaN, and where that was; integers have none."""
     lifted = lift(x)
     gone = isnan(lifted)
-    return (_replaced(lifted, gone, value) if is_float(lifted.dtype) else lifted), gone
+    return (_replaced(lifted, gone, value) if _may_be_nan(lifted) else lifted), gone
+
+
+def _may_be_nan(x: Tracer) -> bool:
+    return dtype_kind(x.dtype) in ("float", "complex")
 
 
 def nansum(x: ArrayLike, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Tracer:
@@ -69,10 +77,12 @@ def nanmean(x: ArrayLike, axis: Axes = None, dtype: Any = None, keepdims: bool =
 def nanvar(x: ArrayLike, axis: Axes = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Tracer:
     """The variance along axes of what is not NaN; NaN where there are too few."""
     wide, result = _computed_in(x, dtype)
-    apart, gone = _without(wide - nanmean(wide, axis, keepdims=True), 0)
-    count = _count(gone, apart.dtype, axis, keepdims) - ddof
-    found = sum(square(apart), axis, keepdims=keepdims) / maximum(count, 0)
-    return cast_to(where(count <= 0, full_of(float("nan"), found.dtype, found.shape), found), result)
+    known, gone = _without(wide, 0)
+    squares = squared_size(_replaced(known - nanmean(wide, axis, keepdims=True), gone, 0))
+    count = _count(gone, squares.dtype, axis, keepdims) - ddof
+    found = sum(squares, axis, keepdims=keepdims) / maximum(count, 0)
+    found = where(count <= 0, full_of(float("nan"), found.dtype, found.shape), found)
+    return found if dtype_kind(result) == "complex" else cast_to(found, result)
 
 
 def nanstd(x: ArrayLike, axis: Axes = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Tracer:
@@ -104,7 +114,7 @@ def nanmin(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Tracer:
 
 
 def _or_nan(found: Tracer, nothing: Tracer) -> Tracer:
-    return _replaced(found, nothing, float("nan")) if is_float(found.dtype) else found
+    return _replaced(found, nothing, float("nan")) if _may_be_nan(found) else found
 
 
 def nanargmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Tracer:

@@ -122,6 +122,11 @@ def mean(x: ArrayLike, axis: Axes = None, dtype: Any = None, keepdims: bool = Fa
     return cast_to(_reduce(lifted, axis, keepdims, "add") / _count(lifted, axis), result)
 
 
+def squared_size(x: Tracer) -> Tracer:
+    """The square of the absolute value, real for complex numbers."""
+    return real(x * conj(x)) if dtype_kind(x.dtype) == "complex" else square(x)
+
+
 def var(
     x: ArrayLike, axis: Axes = None, dtype: Any = None, keepdims: bool = False, correction: float = 0, ddof: float = 0
 ) -> Tracer:
@@ -129,8 +134,7 @@ def var(
     result, wide = _mean_dtypes(x, dtype)
     lifted = cast_to(x, wide)
     apart = lifted - mean(lifted, axis, keepdims=True)
-    squares = real(apart * conj(apart)) if dtype_kind(wide) == "complex" else square(apart)
-    total = _reduce(squares, axis, keepdims, "add") / (_count(lifted, axis) - (correction or ddof))
+    total = _reduce(squared_size(apart), axis, keepdims, "add") / (_count(lifted, axis) - (correction or ddof))
     return total if dtype_kind(result) == "complex" else cast_to(total, result)
 
 

@@ -12,7 +12,7 @@ from gspmd.frontend.einsum import matmul
 from gspmd.frontend.numpy_core import as_inexact, cast_to, dtype_of, full_of, lift, normal_axes, shape_of
 from gspmd.frontend.numpy_index import getitem, take_along_axis
 from gspmd.frontend.numpy_join import atleast_2d, diag
-from gspmd.frontend.numpy_logic import equal, isnan, logical_not
+from gspmd.frontend.numpy_logic import equal, isnan, logical_not, logical_or
 from gspmd.frontend.numpy_math import clip, divide, maximum, where
 from gspmd.frontend.numpy_reduce import Axes, max, mean, min, sum
 from gspmd.frontend.numpy_shape import concatenate, expand_dims, moveaxis, ravel, reshape
@@ -162,9 +162,9 @@ def _neighbours(position: Any, method: str) -> tuple[Any, Any, Any]:
 
 
 def _mixed(first: Tracer, second: Tracer, weight: ArrayLike) -> Tracer:
-    # Equal infinities are infinite, their difference is not a number.
-    between = first + (second - first) * cast_to(weight, first.dtype)
-    return where(equal(first, second), first, between)
+    part = cast_to(weight, first.dtype)
+    between = first * (1 - part) + second * part  # infinite if one of them is, which their difference would not be
+    return where(logical_or(equal(first, second), equal(part, 0)), first, between)
 
 
 def _finished(found: Tracer, shape: Sequence[int], kept: Sequence[int], keepdims: bool) -> Tracer:

@@ -19,6 +19,10 @@ STATISTICS: dict[str, Case] = {
         (A, D),
     ),
     "median nan": (lambda m, x: [m.median(x, 1), m.median(x), m.nanmedian(x, 1), m.nanmedian(x)], (N,)),
+    "median infinite": (
+        lambda m, x: m.median(x, 1),
+        (np.array([[1, 2, np.inf, np.inf], [-np.inf, 0, 1, -np.inf]], np.float32),),
+    ),
     "median of integers": (lambda m, x: [m.median(x), m.median(x, 0)], (I,)),
     "percentile": (
         lambda m, x: [
@@ -88,6 +92,11 @@ NAN: dict[str, Case] = {
     "means": (lambda m, x: [m.nanmean(x), m.nanmean(x, 1), m.nanvar(x, 1), m.nanstd(x), m.nanvar(x, 0, ddof=1)], (N,)),
     "extremes": (lambda m, x: [m.nanmax(x), m.nanmax(x, 1), m.nanmin(x, 0, keepdims=True)], (N,)),
     "extremes of integers": (lambda m, x: [m.nanmax(x, 1), m.nanmin(x), m.nansum(x), m.nanmean(x, 0)], (I,)),
+    "infinities": (lambda m, x: [m.nanvar(x), m.nanmean(x)], (np.array([1, np.inf, 2, np.nan], np.float32),)),
+    "complex": (
+        lambda m, z: [m.nansum(z), m.nanprod(z, 1), m.nanmean(z, 0), m.nanvar(z), m.nanstd(z, 1), m.nan_to_num(z)],
+        ((N + 1j * A).astype(np.complex64),),
+    ),
     "places": (lambda m, x: [m.nanargmax(x), m.nanargmax(x, 1), m.nanargmin(x, 0)], (N,)),
 }
 
