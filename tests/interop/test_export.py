@@ -10,7 +10,6 @@ import pytest
 from gspmd.interop.export_stablehlo import export_stablehlo, exports
 from gspmd.interop.import_stablehlo import import_stablehlo
 from gspmd.interop.stablehlo_text import constant_text, type_text
-from gspmd.ir.compare import same_structure
 from gspmd.ir.errors import UsageError
 from gspmd.ir.graph import Program
 from gspmd.ir.parser import parse_program
@@ -21,6 +20,7 @@ from tests.interop.partitioned_programs import CRUDE
 from tests.ops.cases import EXAMPLES, name_of, parse
 from tests.ops.evaluate import evaluate
 from tests.ops.inputs import example_inputs
+from tests.structure import same_structure
 from tests.xla.one_device import run_text
 
 # Ours alone: StableHLO and CHLO have no such op, and LAPACK's are known by name.

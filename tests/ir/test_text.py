@@ -15,7 +15,6 @@ from gspmd.ir.attr_text import attrs_text, read_attrs
 from gspmd.ir.attrs import Attrs, Dense, ResultShape, Window, WindowDim
 from gspmd.ir.axes import Axes
 from gspmd.ir.builder import Builder
-from gspmd.ir.compare import same_structure
 from gspmd.ir.dense_text import dense_text, read_dense
 from gspmd.ir.dtypes import DTYPES, DType, dtype_kind
 from gspmd.ir.errors import ParseError
@@ -29,6 +28,7 @@ from gspmd.ir.sharding import Sharding
 from gspmd.ir.types import TensorType
 from gspmd.ir.verify import verify
 from gspmd.ops import OPS
+from tests.structure import same_structure
 
 MESH = Mesh({"data": 2, "model": 4})
 EXAMPLES = [(op.name, text) for op in OPS.values() for text in op.examples]
