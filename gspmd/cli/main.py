@@ -112,7 +112,8 @@ def _parser() -> argparse.ArgumentParser:
     opt.add_argument("--until", default="scheduled", metavar="STAGE", help="the stage, scheduled if left out")
     uses = command("collectives", "commands:collectives_command", "list the collectives that a program issues")
     uses.add_argument("--json", action="store_true", help="as JSON")
-    _explain_options(command("explain", "commands:explain_command", "tell why it is split so, and what would change"))
+    explain = command("explain", "commands:explain_command", "tell why it is split so, and what would change")
+    _explain_options(explain)
     cost = command("cost", "commands:cost_command", "tell what a call costs a device, and its peak memory")
     cost.add_argument("--json", action="store_true", help="as JSON")
     search = command("bisect", "bisect:bisect_command", "find the first pass after which the numbers differ")
@@ -120,7 +121,7 @@ def _parser() -> argparse.ArgumentParser:
     search.add_argument("--random", type=int, metavar="SEED", help="random inputs (default: of seed 0)")
     for written in (compile_, import_, export):
         _output_option(written)
-    for optimised in (compile_, opt, uses, search):
+    for optimised in (compile_, export, opt, uses, explain, cost, search):
         _without_option(optimised)
     for limited in (compile_, uses, cost):
         _limit_options(limited)
@@ -147,7 +148,7 @@ def _output_option(parser: argparse.ArgumentParser) -> None:
 
 def _without_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--without", metavar="PASS,...", help="leave out optimisations: compose, merge, rings, clean, fuse"
+        "--without", metavar="PASS,...", help="leave out optimisations: compose, merge, rings, mirrors, clean, fuse"
     )
 
 

@@ -213,8 +213,8 @@ def compile(
     `mesh` and `devices` are read off the annotations when left out. `donate` gives the positions of arguments that a
     call may use up: a `gspmd.Array` in them is empty after the call, and its memory is freed at its last use. A jitted
     function has its own mesh and donated arguments. `until` stops at an earlier stage; `verify=False` leaves out the
-    checks after each stage. `without` names optimisations to leave out (compose, merge, rings, clean, fuse): the
-    program computes the same without them.
+    checks after each stage. `without` names optimisations to leave out (compose, merge, rings, mirrors, clean, fuse):
+    the program computes the same without them.
 
     `forbid` lists kinds of collectives that the program must not issue, `max_wire_bytes` and `max_memory` are what a
     device may send in one call and hold at once, as 4096 or "64M" (powers of 1024). Raises one LimitError that tells

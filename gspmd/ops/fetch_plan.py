@@ -203,7 +203,7 @@ def _devices(r: Reading) -> tuple[Ints, Ints, Ints]:
 
 @lru_cache(maxsize=1 << 14)
 def fetch_plan(r: Reading) -> FetchPlan:
-    """The plan that moves the fewest elements; among equals the one with the fewest collectives."""
+    """The plan that moves the fewest elements; among equals the one with the fewest collectives, holding the least."""
     options = _options(r)
     return _build(r, min(options, key=lambda kind: options[kind]))
 
@@ -218,14 +218,13 @@ def _options(r: Reading) -> dict[PlanKind, tuple[int, int]]:
     n = needs(r)
     if not n.needed.any():
         return {"shift": (0, 0)}
-    options: dict[PlanKind, tuple[int, int]] = {
-        "gathered": (r.chunk * (parts(r.axes) - 1), 1),
-        "shift": _shift_cost(r, n),
-    }
+    # The one that holds the most comes last: among equals the first is taken.
+    options: dict[PlanKind, tuple[int, int]] = {"shift": _shift_cost(r, n)}
     hops = _affine_hops(r, n)
     if hops:
         sent = [span for h in hops for span in h.sent]
         options["affine"] = sum(high - low for low, high in sent), len(sent)
+    options["gathered"] = r.chunk * (parts(r.axes) - 1), 1
     return options
 
 

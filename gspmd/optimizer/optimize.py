@@ -8,19 +8,21 @@ from dataclasses import replace
 from gspmd.ir.graph import Program
 from gspmd.optimizer.clean import clean
 from gspmd.optimizer.expand import expand
+from gspmd.optimizer.mirrors import join_mirrors
 from gspmd.optimizer.rings import join_rings
 from gspmd.optimizer.schedule import LEAST_WORK, scheduled_region
 
-# The passes of `optimize`, in order: fetches become exchanges, duplicates are merged, shifts joined to rings, and what
-# nobody reads any more goes.
+# The passes of `optimize`, in order: fetches become exchanges, duplicates are merged, shifts joined to rings and
+# mirrorings to one, and what nobody reads any more goes.
 PASSES: tuple[tuple[str, Callable[[Program], Program]], ...] = (
     ("expand", expand),
     ("merge", clean),
     ("rings", join_rings),
+    ("mirrors", join_mirrors),
     ("clean", clean),
 )
 # The passes that may be left out. `expand` may not: until then a program says only what devices are to exchange.
-OPTIONAL = ("merge", "rings", "clean")
+OPTIONAL = ("merge", "rings", "mirrors", "clean")
 
 
 def optimize(program: Program, without: Collection[str] = ()) -> Program:

@@ -25,6 +25,7 @@ WORDS = {
 MOST_TRAITS = 12
 # Modules that know one op by its attributes, because it was made for them (docs/decisions/0010).
 MADE_FOR = {
+    "optimizer.mirrors": "joins pairs of affine permutes",
     "optimizer.rings": "joins pairs of affine permutes",
     "runtime.fusion.run": "compiles what the scheduler fused",
 }
