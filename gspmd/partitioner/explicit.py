@@ -24,7 +24,7 @@ from gspmd.ops.collective_types import ReshardAttrs
 from gspmd.partitioner.compose import compose_moves
 from gspmd.partitioner.loops import Rewritten, Setting, arrange, held_unreduced
 from gspmd.partitioner.planner import plan
-from gspmd.partitioner.strategy import LITTLE_WORK, WORK_PER_WIRE, Choice, choices
+from gspmd.partitioner.strategy import LITTLE_WORK, LONG_BEFORE, WORK_PER_WIRE, Choice, choices
 
 
 def make_explicit(program: Program, *, compose: bool = True) -> Program:
@@ -143,7 +143,8 @@ class _Rewriter:
         """The cheapest choice here: a reshard that exists is free, one that siblings will want is shared.
 
         A few percent less work, as ragged shards of another dimension may promise, buys no communication. More work,
-        which several devices then all do, is taken on if it is little, and done before what it spares could be sent.
+        which several devices then all do, is taken on if it is little, and done before what it spares could be sent;
+        much more only if it is done long before that, as in an outer product.
         """
         enough = min(o.work for o in options) * 5 // 4
         fed = node.results[0] if len(node.results) == 1 and node.results[0] in self.setting.joining else None
@@ -163,7 +164,10 @@ class _Rewriter:
                     cost += bring / max(self.siblings[value][self._likeness(node)] * trips, 1)
             return too_much, cost, choice.work, -choice.unreduced_parts
 
-        return options[0] if len(options) == 1 else min(options, key=price)
+        if len(options) == 1:
+            return options[0]
+        best, cheapest = min(options, key=price), min(options, key=lambda choice: price(choice)[1:])
+        return cheapest if price(cheapest)[1] * LONG_BEFORE < price(best)[1] else best
 
     def _likeness(self, node: Node) -> int:
         """What is the same for nodes that will want an operand alike: their rule; of what moves data, the op."""

@@ -2,7 +2,7 @@
 
 The cost of a choice is the wire time of bringing the operands there and the results home, plus the time to stream the
 local tensors through memory, as far as computing does not hide it. Devices repeat one another's work to save bytes only
-where it is little, and takes less time than sending would; what computes much is never undone.
+where it is little, and takes less time than sending would; what computes much is undone only where that is far dearer.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from gspmd.partitioner.halo import halo_elements
 from gspmd.partitioner.planner import plan
 
 # Bytes through memory that take as long as one byte on the wire.
-_MEMORY_PER_WIRE = 8.0
+_MEMORY_PER_WIRE = 32.0
 # Scalar operations that take as long as one byte through memory: while they run, memory is streamed for nothing.
 _WORK_PER_BYTE = 8.0
 # Scalar operations that take as long as one byte on the wire.
 WORK_PER_WIRE = _MEMORY_PER_WIRE * _WORK_PER_BYTE
 # Scalar operations that devices may do again, all of them, to save bytes; what is more stays divided among them.
 LITTLE_WORK = 1 << 22
+# How many times as long a choice must take by which devices do not do more than that again.
+LONG_BEFORE = 4.0
 
 
 @dataclass(frozen=True, slots=True)
