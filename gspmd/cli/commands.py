@@ -8,10 +8,9 @@ import sys
 from dataclasses import asdict
 
 from gspmd.cli.files import write_text
-from gspmd.cli.sources import compiled_of, module_of, program_of, without_in
+from gspmd.cli.sources import compiled_of, module_of, stages_of
 from gspmd.cli.terminal import progress
 from gspmd.driver.compiled import Compiled
-from gspmd.driver.pipeline import run_stages
 from gspmd.inspect.collectives import wire_of
 from gspmd.ir.errors import UsageError
 from gspmd.ir.printer import print_program
@@ -31,8 +30,7 @@ def compile_command(arguments: argparse.Namespace) -> int:
 
 def opt_command(arguments: argparse.Namespace) -> int:
     """Print a program at a stage."""
-    stages = run_stages(program_of(arguments), arguments.until, without=without_in(arguments))
-    sys.stdout.write(print_program(stages.last))
+    sys.stdout.write(print_program(stages_of(arguments).last))
     return 0
 
 

@@ -12,9 +12,8 @@ from gspmd.cli.terminal import progress
 from gspmd.driver.compiled import Compiled, compile
 from gspmd.driver.meshes import MESH_VARIABLE, parse_mesh_option
 from gspmd.driver.module import Module
-from gspmd.driver.pipeline import with_mesh
+from gspmd.driver.pipeline import Stages, run_stages, with_mesh
 from gspmd.driver.sources import load, read_bytes, split_function
-from gspmd.ir.graph import Program
 from gspmd.ir.mesh import Mesh
 from gspmd.ir.opdef import Array
 
@@ -36,9 +35,10 @@ def module_of(arguments: argparse.Namespace, inputs: Mapping[str, Array] | None 
     return load(arguments.file, inputs)
 
 
-def program_of(arguments: argparse.Namespace) -> Program:
-    """The program that FILE stands for, on the mesh of --mesh."""
-    return with_mesh(module_of(arguments).program, mesh_of(arguments), None)
+def stages_of(arguments: argparse.Namespace) -> Stages:
+    """The program that FILE stands for, on the mesh of --mesh, at the stages up to --until."""
+    program = with_mesh(module_of(arguments).program, mesh_of(arguments), None)
+    return run_stages(program, arguments.until, without=without_in(arguments))
 
 
 def compiled_of(arguments: argparse.Namespace, module: Module) -> Compiled:

@@ -14,6 +14,18 @@ import gspmd as library
 from gspmd.kernels.closeness import compare
 from tests.cli.command import files, forked, gspmd
 
+SHIFTED = """\
+import gspmd
+import gspmd.numpy as gnp
+from gspmd import TensorType
+
+
+@gspmd.program(TensorType("f32", (32, 16)))
+def f(x):
+    x = gspmd.shard(x, gspmd.Mesh({"data": 2}), "data", None)
+    return gnp.roll(x, 1, axis=0) + gnp.roll(gnp.roll(x, 1, axis=0), 1, axis=0)
+"""
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -144,6 +156,22 @@ def test_explain_and_cost_tell_why_and_how_much(folder: Path) -> None:
     numbers = json.loads(forked(folder, "cost", "model.py:half", "--json").out)
     assert numbers["wire_bytes"] == sum(numbers["kinds"].values()) > 0 < numbers["memory"]["peak"]
     assert "is annotated [data, _]" in forked(folder, "explain", "model.py:half", "%x", "--stage", "optimized").out
+
+
+def test_what_is_told_goes_by_the_optimisations_left_out(folder: Path) -> None:
+    (folder / "shifted.py").write_text(SHIFTED)
+    counts: list[int] = []
+    for without in ((), ("--without", "merge"), ("--without", "compose,merge")):
+        listed = forked(folder, "collectives", "shifted.py:f", *without).out.splitlines()[:-1]
+        for i, line in enumerate(listed):
+            told = forked(folder, "explain", "shifted.py:f", "--collective", str(i), *without)
+            assert told.out.split(" over ")[0] == f"#{i} {line.split()[1]}", (told, line)
+        cost = json.loads(forked(folder, "cost", "shifted.py:f", "--json", *without).out)
+        assert cost["collectives"] == len(listed)
+        exported = forked(folder, "export", "shifted.py:f", "-o", "-", *without).out
+        assert exported.count('"stablehlo.collective_') + exported.count('"stablehlo.all_gather') == len(listed)
+        counts.append(len(listed))
+    assert len(set(counts)) > 1
 
 
 def test_limits_fail_with_the_cause(folder: Path) -> None:
