@@ -30,11 +30,17 @@ _LEVELS: dict[tuple[str, Direction], int] = {
 }
 
 
-def step_level(source: frozenset[int], target: frozenset[int], direction: Direction) -> int:
-    """The level at which a tensor with the source's factors may tell one with the target's; NEVER if none is shared."""
+def step_level(
+    source: frozenset[int], target: frozenset[int], direction: Direction, cut: frozenset[int] = frozenset()
+) -> int:
+    """The level at which a tensor with the source's factors may tell one with the target's; NEVER if none is shared.
+
+    Factors that are `cut` do not make tensors differ: a row of a stack, or a part of a cache, and the whole have all
+    dimensions in common.
+    """
     if not source & target:
         return NEVER
-    if source == target:
+    if source - cut == target - cut:
         relation = "equal"
     elif source < target:
         relation = "fewer"
@@ -44,7 +50,10 @@ def step_level(source: frozenset[int], target: frozenset[int], direction: Direct
 
 
 def level_matrix(
-    factors: Sequence[frozenset[int]], operands: int, silent: Sequence[Direction] = ()
+    factors: Sequence[frozenset[int]],
+    operands: int,
+    silent: Sequence[Direction] = (),
+    cut: frozenset[int] = frozenset(),
 ) -> tuple[tuple[int, ...], ...]:
     """`matrix[source][target]`: the level of every step of an op, whose first tensors are its operands.
 
@@ -58,7 +67,7 @@ def level_matrix(
             direction = "forward" if source < operands else "backward"
         if source == target or direction in silent:
             return NEVER
-        return step_level(factors[source], factors[target], direction)
+        return step_level(factors[source], factors[target], direction, cut)
 
     numbers = range(len(factors))
     return tuple(tuple(level(s, t) for t in numbers) for s in numbers)

@@ -7,8 +7,10 @@ a dimension's split, ragged as it may become).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 
 from gspmd.ir.axes import Axes
 from gspmd.ir.projection import deal
@@ -24,12 +26,14 @@ LAST_PRIORITY = 10**9  # with this every annotation is heard of
 class DimPlan:
     """One dimension that takes part: its number, its size, its factors major to minor.
 
-    `even`: it is a product of factors, so that a factor's split is a split of the dimension only if nothing is ragged.
+    `rest` is what they leave of its size: that of factors which stay whole, and of all minor to them. `even`: it is a
+    product of factors, so that a factor's split is a split of the dimension only if nothing is ragged.
     """
 
     dim: int
     size: int
     factors: tuple[int, ...]
+    rest: int
     even: bool
 
 
@@ -71,7 +75,7 @@ def plan_of(rule: Rule) -> Plan:
     """The plan of a rule."""
     tensors = tuple(_tensor_plan(rule, t) for t in rule.tensors)
     factors = [frozenset(f for d in t for f in d.factors) for t in tensors]
-    levels = level_matrix(factors, len(rule.operands), rule.silent)
+    levels = level_matrix(factors, len(rule.operands), rule.silent, _cut(rule, factors))
     visits = tuple(sorted({level for row in levels for level in row if level != NEVER}))
     volumes = tuple(_volume(rule, t) for t in rule.tensors)
     whole = tuple(_whole_dims(rule, t) for t in rule.tensors)
@@ -117,14 +121,21 @@ def _project(d: DimPlan, sizes: tuple[int, ...], axes: Axes) -> tuple[tuple[Axes
     """The axes of one dimension dealt out to its factors, major to minor, and whether that says everything."""
     if not d.even:
         return (axes,), True
-    dealt = deal(axes, [sizes[f] for f in d.factors])
-    return dealt.without_ragged(), not dealt.rest and dealt.ragged is None
+    dealt = deal(axes, [*(sizes[f] for f in d.factors), d.rest])
+    *split, left = dealt.without_ragged()
+    return tuple(split), not dealt.rest and not left and dealt.ragged is None
 
 
 def _whole_dims(rule: Rule, tensor: TensorMap) -> tuple[int, ...]:
     """The dimensions of a tensor that are one factor, never split."""
     alone = [(d, dim[0]) for d, dim in enumerate(tensor) if not isinstance(dim, Access) and len(dim) == 1]
     return tuple(d for d, f in alone if rule.factors[f].kind == "whole" and rule.factors[f].size > 1)
+
+
+def _cut(rule: Rule, factors: Sequence[frozenset[int]]) -> frozenset[int]:
+    """The lookups along which one piece is cut out, or put in: all tensors but that piece and scalars have them."""
+    lookups = {f for f, factor in enumerate(rule.factors) if factor.kind == "lookup"}
+    return frozenset(f for f in lookups if sum(bool(held) and f not in held for held in factors) == 1)
 
 
 def _shifted(rule: Rule, dim: DimMap) -> int | None:
@@ -167,10 +178,11 @@ def _dim_plan(rule: Rule, number: int, dim: DimMap) -> DimPlan:
     if isinstance(dim, Access):
         f = rule.main_factor(dim)
         kept = (f,) if _takes_part(rule.factors[f]) else ()
-        return DimPlan(number, dim.size, kept, False)
+        return DimPlan(number, dim.size, kept, 1, False)
     real = [f for f in dim if rule.factors[f].size != 1]
     whole = next((i for i, f in enumerate(real) if rule.factors[f].kind == "whole"), len(real))
-    return DimPlan(number, rule.dim_size(dim), tuple(real[:whole]), len(real) > 1)
+    rest = prod(rule.factors[f].size for f in real[whole:])
+    return DimPlan(number, rule.dim_size(dim), tuple(real[:whole]), rest, len(real) > 1)
 
 
 def _takes_part(factor: Factor) -> bool:

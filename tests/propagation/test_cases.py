@@ -91,6 +91,12 @@ def test_whole_factors_and_what_is_minor_to_them_carry_nothing() -> None:
     assert result(toy, y, z) == {"y": "[_]", "z": "[data]"}
 
 
+def test_a_leading_factor_takes_its_piece_of_axes_that_reach_into_what_stays_whole() -> None:
+    toy = Toy(MESH)
+    y = toy.op("(aB)->(aC)", toy.param(12, at="[model]"), a=2, B=6, C=5, name="y")
+    assert result(toy, y) == {"y": "[model:(1)2]"}
+
+
 def test_axes_on_a_whole_factor_go_to_an_unsplit_dimension_else_to_the_largest() -> None:
     toy = Toy(MESH)
     y = toy.op("Mnk->Mnk", toy.param(8, 4, 16, at="[data, _, _]"), name="y")

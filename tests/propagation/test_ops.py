@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+import gspmd
+from gspmd import numpy as gnp
 from gspmd.inspect.explain import explain
 from gspmd.ir.builder import Builder
 from gspmd.ir.graph import Node, Program, Value
@@ -54,6 +57,19 @@ def test_every_op_propagates_within_the_laws(example: str) -> None:
                 assert d.parts <= max(1, n)
         for name in value_names(done).values():
             explain(done, reasons, name).text()
+
+
+def test_a_row_and_its_stack_tell_each_other_what_they_know_before_a_product_speaks() -> None:
+    mesh = gspmd.Mesh(data=2, model=4)
+
+    def stacked(stack: Any, row: Any, w: Any, i: Any) -> Any:
+        held = gnp.dynamic_update_slice(stack, row, (i, 0, 0))
+        return gnp.tanh(held), gspmd.shard(gnp.exp(held @ w), mesh, None, "model", None)
+
+    row = gspmd.TensorType("f32", (1, 64, 32), parse_sharding("[_, _, model]", mesh))
+    stack, w = gspmd.TensorType("f32", (4, 64, 32)), gspmd.TensorType("f32", (32, 16))
+    done, _ = propagate(gspmd.trace(stacked, stack, row, w, gspmd.TensorType("i32", ()), mesh=mesh).program)
+    assert [t.sharding.text() for t in done.outputs if t.sharding] == ["[_, _, model]", "[_, model, _]"]
 
 
 def nodes_values(program: Program) -> list[Value]:
