@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gspmd.cli.files import write_text
 from gspmd.ir.parser import parse_program
 from gspmd.ir.printer import print_program
 from gspmd.ops import OPS
@@ -26,7 +25,7 @@ def written(case: Case, note: str) -> str:
 def write(case: Case, path: Path, note: str) -> None:
     """Write a case with the command that replays it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(str(path), written(case, f"python -m tests.fuzz --replay {path}\n{note}"))
+    path.write_text(written(case, f"python -m tests.fuzz --replay {path}\n{note}"), encoding="utf-8")
 
 
 def read(path: Path) -> Case:
