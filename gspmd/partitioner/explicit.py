@@ -228,8 +228,9 @@ class _Rewriter:
 
 
 def _home_unreduced(value: Value, made: Sharding) -> float:
-    """What it costs to hold a result as propagation says, but as unreduced as it came out."""
-    home = held_unreduced(value.type.placed, made.unreduced) or value.type.placed
+    """What it costs to hold a result as propagation says, but, if it is a sum, as unreduced as it came out."""
+    sums = made.monoid in (None, "add")
+    home = (held_unreduced(value.type.placed, made.unreduced) if sums else None) or value.type.placed
     return plan(value.type.shape, value.type.dtype.itemsize, made, home).cost
 
 
