@@ -108,4 +108,7 @@ def _resource(text: str, type_: TensorType, resources: Mapping[str, str]) -> NDA
     found = resources.get(name)
     if found is None:
         raise ParseError(f"the resource {name} that a constant names is not in the file")
-    return _from_bytes(bytes.fromhex(found)[_ALIGNMENT:], type_.dtype, type_.shape)
+    data = bytes.fromhex(found)[_ALIGNMENT:]
+    if len(data) != type_.size * type_.dtype.itemsize:
+        raise ParseError(f"the resource {name} has {len(data)} bytes, {type_.text()} needs {type_.size} elements")
+    return _from_bytes(data, type_.dtype, type_.shape)

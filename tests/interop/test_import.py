@@ -116,6 +116,14 @@ def test_the_resources_of_many_constants_are_found_by_name_and_printed_once(monk
     assert len(counted) == 1
 
 
+@pytest.mark.parametrize(("type_", "held"), [("1xi32", 8), ("3xi32", 8), ("0xi32", 4), ("2xi32", 7), ("2xi32", 4)])
+def test_a_resource_of_another_size_is_an_error(type_: str, held: int) -> None:
+    body = f"%0 = stablehlo.constant dense_resource<b> : tensor<{type_}>\nreturn %0 : tensor<{type_}>"
+    text = function(body, "", f"tensor<{type_}>")
+    told = refused(f'{text}{{-# dialect_resources: {{ builtin: {{ b: "0x04000000{"00" * held}" }} }} #-}}')
+    assert f"the resource b has {held} bytes, i32[{type_[0]}] needs {type_[0]} elements" in told
+
+
 # -- control flow and calls --------------------------------------------------------------------------------------------
 
 
