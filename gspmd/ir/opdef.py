@@ -107,10 +107,6 @@ class Localizer(Protocol):
         """Elements of a factor that every device holds (real or padding)."""
         ...
 
-    def positions(self, factor: int, shape: Sequence[int], dim: int, dtype: str = "i32") -> Value:
-        """An array of a local shape that holds, along `dim`, the global index of the factor."""
-        ...
-
     def mask(self, value: Value, dim: int, factor: int, fill: Value) -> Value:
         """`value` with the scalar `fill` where `dim`, which carries the factor, lies outside the tensor."""
         ...

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from gspmd.ir.attrs import ResultShape
 from gspmd.ir.axes import Axes, parts
 from gspmd.ir.builder import Builder
-from gspmd.ir.dtypes import as_dtype
+from gspmd.ir.dtypes import DType, as_dtype
 from gspmd.ir.graph import Value
 from gspmd.ops.elementwise import AND, SELECT
 from gspmd.ops.elementwise.expression import Expression
@@ -22,7 +22,9 @@ from gspmd.ops.literal import IOTA, scalar
 I32 = "i32"
 
 
-def positions(builder: Builder, shape: Sequence[int], dim: int, offset: Value | None, dtype: str = I32) -> Value:
+def positions(
+    builder: Builder, shape: Sequence[int], dim: int, offset: Value | None, dtype: DType | str = I32
+) -> Value:
     """Global positions along a dimension of a local shape whose first element is at `offset` (None: at 0)."""
     counted = Expression(builder, IOTA(builder, shape=ResultShape(shape), dtype=as_dtype(I32), dimension=dim))
     if offset is not None:
@@ -40,9 +42,14 @@ def first_read(builder: Builder, r: Reading, index: Callable[[Axes], Value]) -> 
 
 def replaced_outside(builder: Builder, x: Value, dim: int, low: Value, size: int, fill: Value) -> Value:
     """`x`, which begins at position `low` of a dimension of `size` elements, with a scalar fill beyond its ends."""
-    real = inside(builder, positions(builder, (x.type.shape[dim],), 0, low), 0, size)
+    return choose(builder, within(builder, x.type.shape, dim, low, 0, size), x, fill)
+
+
+def within(builder: Builder, shape: Sequence[int], dim: int, offset: Value | None, low: int | None, high: int) -> Value:
+    """For each cell of a shape whose first one is at `offset`, whether its position along a dim is in [low, high)."""
+    real = inside(builder, positions(builder, (shape[dim],), 0, offset), low, high)
     assert real is not None
-    return choose(builder, along(builder, real, x.type.shape, dim), x, fill)
+    return along(builder, real, shape, dim)
 
 
 def inside(builder: Builder, place: Value, low: int | None, high: int | None) -> Value | None:
@@ -56,6 +63,11 @@ def inside(builder: Builder, place: Value, low: int | None, high: int | None) ->
     if len(tests) == 2:
         return AND(builder, *tests)
     return tests[0] if tests else None
+
+
+def both(builder: Builder, first: Value | None, second: Value) -> Value:
+    """Where two conditions hold; None stands for no condition."""
+    return second if first is None else AND(builder, first, second)
 
 
 def along(builder: Builder, line: Value, shape: Sequence[int], dim: int) -> Value:

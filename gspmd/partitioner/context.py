@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gspmd.ir.axes import Axes, parts
 from gspmd.ir.builder import Builder
+from gspmd.ir.dtypes import DType
 from gspmd.ir.graph import Node, Value
 from gspmd.ir.rule import Rule
 from gspmd.ir.types import TensorType
@@ -81,7 +82,7 @@ class LocalContext:
         """Elements of a factor that every device holds (real or padding)."""
         return self.form.chunks.get(factor, self.rule.factors[factor].size)
 
-    def positions(self, factor: int, shape: Sequence[int], dim: int, dtype: str = cells.I32) -> Value:
+    def positions(self, factor: int, shape: Sequence[int], dim: int, dtype: DType | str = cells.I32) -> Value:
         """An array of a local shape that holds, along `dim`, the global index of the factor."""
         offset = self.offset(factor) if self.axes_of(factor) else None
         return cells.positions(self.builder, shape, dim, offset, dtype)

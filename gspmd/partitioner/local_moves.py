@@ -8,13 +8,12 @@ operands are put together by position, and so is the fill around a padded operan
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gspmd.ir.axes import parts
 from gspmd.ir.graph import Value
 from gspmd.ir.rule import Access, dim_factors
 from gspmd.ops import cells
-from gspmd.ops.elementwise import AND
 from gspmd.ops.fetch import FETCH
 from gspmd.ops.fetch_plan import Reading, geometry
 from gspmd.ops.literal import full, scalar
@@ -91,7 +90,7 @@ def _apply(context: LocalContext, x: Value, steps: list[_Step], fill: Value | No
         low, high = tuple(s.low for s in steps), tuple(s.high for s in steps)
         around = fill or cells.zero(b, x)
         x = PAD(b, x, around, low=low, high=high, interior=tuple(s.interior for s in steps))
-        steps = [_Step(0, 0, 0, s.stride, s.reverse, s.block) for s in steps]
+        steps = [replace(s, low=0, high=0, interior=0) for s in steps]
     if any(s.low or s.high or s.stride > 1 for s in steps):
         limit = tuple(n + s.high for n, s in zip(x.type.shape, steps, strict=True))
         x = SLICE(b, x, start=tuple(-s.low for s in steps), limit=limit, stride=tuple(s.stride for s in steps))
@@ -119,13 +118,11 @@ def _where(context: LocalContext, number: int) -> Value | None:
             continue
         low, high = readers(dim)
         size = context.rule.factors[dim.factor].size
-        place = None
         if low > 0 or high < size:
             place = context.positions(dim.factor, (out[d],), 0)
             test = cells.inside(b, place, low if low > 0 else None, high if high < size else None)
             assert test is not None
-            test = cells.along(b, test, out, d)
-            where = test if where is None else AND(b, where, test)
+            where = cells.both(b, where, cells.along(b, test, out, d))
     return where
 
 

@@ -83,8 +83,8 @@ class _Region:
             return made
         if form.position is not None:
             dim, factor = form.position
-            place = context.positions(factor, form.results[0].shape, dim)
-            return self._checked(node, (padding.converted(self.builder, place, form.results[0]),))
+            (type_,) = form.results
+            return self._checked(node, (context.positions(factor, type_.shape, dim, type_.dtype),))
         if form.products and needs_flat_fetch(node, form):
             return self._checked(node, (reshape(context, operands[0]),))
         if form.window:

@@ -13,11 +13,9 @@ from gspmd.ir.attrs import ResultShape
 from gspmd.ir.builder import Builder
 from gspmd.ir.graph import Value
 from gspmd.ir.rule import Factor, Rule
-from gspmd.ir.types import TensorType
 from gspmd.kernels.monoids import identity
 from gspmd.ops import cells
 from gspmd.ops.elementwise import REMAINDER
-from gspmd.ops.elementwise.expression import Expression
 from gspmd.ops.literal import scalar
 from gspmd.ops.slicing import DYNAMIC_SLICE
 
@@ -27,11 +25,7 @@ Leads = Sequence[tuple[Value, int] | None]
 
 def masked(builder: Builder, value: Value, dim: int, offset: Value | None, size: int, fill: Value) -> Value:
     """The value with a scalar fill beyond position `size` of a dimension that starts at `offset`."""
-    shape = value.type.shape
-    place = cells.positions(builder, (shape[dim],), 0, offset)
-    real = cells.inside(builder, place, None, size)
-    assert real is not None
-    return cells.choose(builder, cells.along(builder, real, shape, dim), value, fill)
+    return cells.choose(builder, cells.within(builder, value.type.shape, dim, offset, None, size), value, fill)
 
 
 def neutral(builder: Builder, rule: Rule, factor: int, like: Value) -> Value:
@@ -50,11 +44,6 @@ def carriers(rule: Rule, factor: int) -> int:
 def combines(factor: Factor) -> bool:
     """Whether padding at the end of a split factor reaches real results."""
     return factor.kind == "reduce" or (factor.kind == "scan" and factor.reverse)
-
-
-def converted(builder: Builder, value: Value, type_: TensorType) -> Value:
-    """The value in the element type of another."""
-    return Expression(builder, value).convert(type_.dtype).value
 
 
 def crop(builder: Builder, value: Value, shape: Sequence[int], leads: Leads) -> Value:

@@ -138,7 +138,7 @@ class OneNode:
         chunk = full(self.builder, self.chunk(factor), "i32", ())
         return MULTIPLY(self.builder, self.index(self.axes_of(factor)), chunk)
 
-    def positions(self, factor: int, shape: Sequence[int], dim: int, dtype: str = "i32") -> Value:
+    def positions(self, factor: int, shape: Sequence[int], dim: int) -> Value:
         b, whole = self.builder, ResultShape(shape)
         count = IOTA(b, shape=whole, dtype=np.dtype(np.int32), dimension=dim)
         return ADD(b, count, BROADCAST_IN_DIM(b, self.offset(factor), shape=whole, dims=()))

@@ -24,7 +24,6 @@ from gspmd.kernels import monoids
 from gspmd.kernels import window as kernels
 from gspmd.kernels.finite import widened
 from gspmd.ops import cells
-from gspmd.ops.elementwise import AND
 from gspmd.ops.elementwise.expression import Expression
 from gspmd.ops.fetch import FETCH
 from gspmd.ops.fetch_plan import Geometry, Reading, geometry
@@ -200,11 +199,9 @@ def select_and_scatter_localize(ctx: Localizer, operands: Sequence[Value]) -> Se
         fill = None if has_init(attrs) else fill_number(attrs.scatter, source.type.dtype)
         source = FETCH(ctx.builder, source, dim=d, reading=cut.source, fill=fill)
     for d, cut in cuts.items():
-        inside = _inside(ctx, x, d, cut)
-        eligible = inside if eligible is None else AND(ctx.builder, eligible, inside)
+        eligible = cells.both(ctx.builder, eligible, _inside(ctx, x, d, cut))
         if has_init(attrs):  # with regions no source is known to change nothing
-            exists = _exists(ctx, source, d, cut)
-            live = exists if live is None else AND(ctx.builder, live, exists)
+            live = cells.both(ctx.builder, live, _exists(ctx, source, d, cut))
     local = replace(attrs, window=Window(cuts[d].side if d in cuts else s for d, s in enumerate(attrs.window)))
     given = [x, source, *operands[2:at], *(v for v in (eligible, live) if v is not None)]
     (found,) = ctx.node.op.emit(ctx.builder, given, local, tuple(map(scalar_region, ctx.node.regions)))
@@ -276,10 +273,7 @@ def _inside(ctx: Localizer, x: Value, d: int, cut: _Cut) -> Value:
 
 def _between(ctx: Localizer, first: Expression, x: Value, d: int, size: int) -> Value:
     """Where positions along a dimension, counted from `first`, are those of real elements."""
-    b, shape = ctx.builder, x.type.shape
-    real = cells.inside(b, cells.positions(b, (shape[d],), 0, first.value), 0, size)
-    assert real is not None
-    return cells.along(b, real, shape, d)
+    return cells.within(ctx.builder, x.type.shape, d, first.value, 0, size)
 
 
 def _part(ctx: Localizer, x: Value, d: int, first: int, more: Expression | None, length: int) -> Value:
