@@ -28,8 +28,12 @@ def _elements(dim: Access, size: int, k: int, parts: int, k_parts: int, by_k: bo
     k_axes = (Axis("k", 1, k_parts),) if k_parts > 1 else ()
     axes, held = (k_axes, k_parts) if by_k else (o_axes, parts)
     chunk, to_chunk, k_chunk = -(-dim.size // held), -(-size // parts), -(-k // k_parts)
-    if k_parts > 1 and dim.kmul * k_chunk % dim.div:  # the dilated operand is made a tensor of its own first
-        chunk *= dim.div
-        dim = replace(dim, size=dim.size * dim.div, div=1)
     r = Reading(dim.size, axes, chunk, size, o_axes, to_chunk, dim.mul, dim.add, dim.div, k, k_axes, k_chunk, dim.kmul)
-    return fetch_plan(r).wire
+    return fetch_plan(undilated(r)).wire
+
+
+def undilated(r: Reading) -> Reading:
+    """The reading of the dilated operand as a tensor of its own, where taps are split at any phase of the dilation."""
+    if r.k_size <= r.k_chunk or r.kmul * r.k_chunk % r.div == 0:
+        return r
+    return replace(r, size=max(r.size - 1, 0) * r.div + 1, chunk=r.chunk * r.div, div=1)

@@ -18,7 +18,7 @@ from gspmd.ir.axes import parts
 from gspmd.ir.graph import Value
 from gspmd.ir.rule import Access
 from gspmd.ops import cells
-from gspmd.ops.elementwise import AND, MINIMUM
+from gspmd.ops.elementwise import MINIMUM
 from gspmd.ops.elementwise.expression import Expression
 from gspmd.ops.fetch import FETCH
 from gspmd.ops.fetch_plan import Geometry, Reading, fetch_plan, geometry
@@ -27,6 +27,7 @@ from gspmd.ops.moving import PAD
 from gspmd.ops.reduce import scalar_region
 from gspmd.partitioner import padding
 from gspmd.partitioner.context import LocalContext
+from gspmd.partitioner.halo import undilated
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +128,8 @@ def _read(context: LocalContext, number: int, x: Value, d: int, fill: _Fill) -> 
         context.chunk(k),
         dim.kmul,
     )
-    if r.k_size > r.k_chunk and r.kmul * r.k_chunk % r.div:
-        x, r = _without_dilation(context, x, d, fill.value(), r)
+    if (whole := undilated(r)) is not r:
+        x, r = _dilated(context, x, d, fill.value(), r.div), whole
     line = _Line(d, r, geometry(r))
     if r.size == 0:
         return x, line
@@ -142,12 +143,11 @@ def _read(context: LocalContext, number: int, x: Value, d: int, fill: _Fill) -> 
     return x, line
 
 
-def _without_dilation(context: LocalContext, x: Value, d: int, fill: Value, r: Reading) -> tuple[Value, Reading]:
-    """The dilated operand as a tensor of its own: taps are split at any phase of the dilation."""
+def _dilated(context: LocalContext, x: Value, d: int, fill: Value, dilation: int) -> Value:
+    """A device's part of the dilated operand."""
     none = (0,) * x.type.rank
-    gaps = tuple(r.div - 1 if i == d else 0 for i in range(x.type.rank))
-    x = PAD(context.builder, x, fill, low=none, high=gaps, interior=gaps)
-    return x, replace(r, size=max(r.size - 1, 0) * r.div + 1, chunk=r.chunk * r.div, div=1)
+    gaps = tuple(dilation - 1 if i == d else 0 for i in range(x.type.rank))
+    return PAD(context.builder, x, fill, low=none, high=gaps, interior=gaps)
 
 
 def _side(side: WindowDim, line: _Line) -> WindowDim:
@@ -196,7 +196,7 @@ def _only_needed(context: LocalContext, x: Value, line: _Line, fill: Value) -> V
         dilated.compare("LE", high.spread(line_shape)),
         k_first.spread(line_shape).compare("LT", r.k_size),
     ):
-        where = test.value if where is None else AND(b, where, test.value)
+        where = cells.both(b, where, test.value)
     assert where is not None
     return cells.choose(b, cells.along(b, where, x.type.shape, line.dim), x, fill)
 
