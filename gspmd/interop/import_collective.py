@@ -15,7 +15,7 @@ from gspmd.interop.import_mlir import bindings
 from gspmd.interop.import_monoid import SET, monoids_of
 from gspmd.interop.import_region import scalar_region
 from gspmd.interop.import_scope import Bound
-from gspmd.interop.import_types import Unsupported
+from gspmd.interop.import_types import Nested, Unsupported
 from gspmd.interop.import_visit import Handler, Visit
 from gspmd.ir.attrs import Attrs, Dense, ResultShape
 from gspmd.ir.axes import Axes, parts
@@ -23,6 +23,7 @@ from gspmd.ir.device_groups import axes_of_groups
 from gspmd.ir.dtypes import DTYPES
 from gspmd.ir.graph import Region, Value
 from gspmd.ir.mesh import Mesh
+from gspmd.ir.types import TensorType
 from gspmd.ops.collective import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, AXIS_INDEX, COLLECTIVE_PERMUTE, REDUCE_SCATTER
 from gspmd.ops.elementwise import CONVERT
 from gspmd.ops.layout import RESHAPE
@@ -151,13 +152,18 @@ def _row(v: Visit, held: Value, number: int, like: Value) -> Value:
 
 def _all_reduce(v: Visit) -> Sequence[Bound]:
     groups, region = _groups(v), scalar_region(v, 0)
-    return [_combined(v, x, groups, region) for x in v.operands]
+    return [_converted(v, _combined(v, x, groups, region), t) for x, t in zip(v.operands, v.results, strict=True)]
+
+
+def _converted(v: Visit, x: Value, like: Nested) -> Value:
+    """A value in the dtype of a tensor's type."""
+    assert isinstance(like, TensorType)
+    return x if x.type.dtype == like.dtype else CONVERT(v.builder, x, dtype=like.dtype)
 
 
 def _combined(v: Visit, x: Value, groups: _Groups, region: Region) -> Value:
-    """The combination over the group: by a collective if it is a monoid along axes, else member by member."""
-    held = region.params[0].type.dtype
-    value = x if x.type.dtype == held else CONVERT(v.builder, x, dtype=held)
+    """The combination over the group in the region's dtype: by a collective along axes if a monoid, else one by one."""
+    value = _converted(v, x, region.params[0].type)
     monoids = monoids_of(region)
     if groups.size == 1:
         total = value
@@ -168,8 +174,7 @@ def _combined(v: Visit, x: Value, groups: _Groups, region: Region) -> Value:
         total = first
         for member in rest:
             (total,) = MAP.emit(v.builder, (total, member), Attrs(), (copied(region),))
-    wanted = v.result.dtype if len(v.results) == 1 else x.type.dtype
-    return total if total.type.dtype == wanted else CONVERT(v.builder, total, dtype=wanted)
+    return total
 
 
 def _reduce_scatter(v: Visit) -> Sequence[Bound]:
@@ -177,9 +182,12 @@ def _reduce_scatter(v: Visit) -> Sequence[Bound]:
     (x,) = v.operands
     monoids = monoids_of(region)
     if groups.axes is not None and monoids is not None and SET not in monoids and groups.size > 1:
-        return [REDUCE_SCATTER(v.builder, x, dim=dim, axes=groups.axes, monoid=monoids[0])]
-    total = _combined(v, x, groups, region)
-    return [total if groups.size == 1 else _own_part(v, total, dim, groups)]
+        value = _converted(v, x, region.params[0].type)
+        part = REDUCE_SCATTER(v.builder, value, dim=dim, axes=groups.axes, monoid=monoids[0])
+    else:
+        total = _combined(v, x, groups, region)
+        part = total if groups.size == 1 else _own_part(v, total, dim, groups)
+    return [_converted(v, part, v.result)]
 
 
 def _own_part(v: Visit, x: Value, dim: int, groups: _Groups) -> Value:

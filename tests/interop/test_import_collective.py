@@ -198,3 +198,20 @@ def test_reducers(name: str, groups: str) -> None:
 
     outcome = compare(run(text(body)), joined(in_groups(GROUPS[groups], folded, parts_of(X))), terms=8)
     assert outcome, outcome.message
+
+
+@pytest.mark.parametrize("groups", ["along b", "no axes"])
+def test_regions_of_a_wider_dtype(groups: str) -> None:
+    """Operands are brought to the region's dtype first, and so results are of it: sums that bf16 would round."""
+    held = f"replica_groups = {dense(GROUPS[groups])}, {GLOBAL}"
+    body = f"""%h = stablehlo.convert %p : ({PART}) -> tensor<4x4xbf16>
+      %both:2 = "stablehlo.all_reduce"(%h, %h) {ADD} {{{held}}}
+        : (tensor<4x4xbf16>, tensor<4x4xbf16>) -> ({PART}, {PART})
+      %r = "stablehlo.reduce_scatter"(%h) {ADD} {{scatter_dimension = 1 : i64, {held}}}
+        : (tensor<4x4xbf16>) -> tensor<4x{4 // len(GROUPS[groups][0])}xf32>
+      %g = "stablehlo.all_gather"(%r) {{all_gather_dim = 1 : i64, {held}}}
+        : (tensor<4x{4 // len(GROUPS[groups][0])}xf32>) -> {PART}
+      %t = stablehlo.subtract %both#0, %g : {PART}
+      %y = stablehlo.add %both#1, %t : {PART}"""
+    sums = in_groups(GROUPS[groups], lambda xs, i: np.add.reduce(xs), parts_of(X))
+    assert np.array_equal(run(text(body)), joined(sums))
