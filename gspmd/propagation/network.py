@@ -15,7 +15,7 @@ from gspmd.ir.axes import Axes
 from gspmd.ir.errors import ShardingError
 from gspmd.ir.graph import Node, Program, Region, Value
 from gspmd.ir.manual import Crossing
-from gspmd.ir.opdef import manual_axes, node_rule
+from gspmd.ir.opdef import Trait, annotates, manual_axes, node_rule
 from gspmd.ir.types import TensorType
 from gspmd.propagation.project import Plan, identity_plan, plan_of
 
@@ -29,7 +29,8 @@ class Network:
     `types` lists the distinct types and `type_of` the type number of each value. Per step: `tensors` (value numbers,
     operands first), `plans`, `nodes`, and `depths`, the longest path from an input. `adjacent` lists the steps that
     each value takes part in. `manual`: the axes in the user's hands, of values in per-device code. `aliases`: values
-    that go by the number of another one, because they have to be sharded exactly alike.
+    that go by the number of another one, because they have to be sharded exactly alike. `naming`: steps of annotations
+    that leave nothing open: they name what the value is that they are put on, so they speak first.
     """
 
     values: list[Value]
@@ -42,11 +43,12 @@ class Network:
     adjacent: list[list[int]]
     manual: dict[int, Axes]
     aliases: list[tuple[Value, int]]
+    naming: list[int]
 
 
 def network_of(program: Program) -> Network:
     """Number a program's values and steps, those of all its regions among them."""
-    network = Network([], [], [], [], [], [], [], [], {}, [])
+    network = Network([], [], [], [], [], [], [], [], {}, [], [])
     numbering = _Numbering(network)
     numbering.region(program.body, 0)
     for members in numbering.groups.values():
@@ -106,6 +108,8 @@ class _Numbering:
                 else:
                     plan = plans[key] = _node_plan(node)
                 if plan is not None:
+                    if op.has(Trait.IDENTITY) and _names(node):
+                        net.naming.append(len(net.tensors))
                     self.add_step(node, plan, tuple(numbers), here)
             if op.flow is not None:
                 for group in op.flow(node):
@@ -188,6 +192,12 @@ class _Numbering:
             steps = adjacent[v]
             if not steps or steps[-1] != number:
                 steps.append(number)
+
+
+def _names(node: Node) -> bool:
+    """Whether a node is an annotation that leaves nothing open."""
+    said = node.results[0].type.sharding
+    return said is not None and not said.is_open and annotates(node)
 
 
 def _node_plan(node: Node) -> Plan | None:

@@ -2,7 +2,9 @@
 
 A batch is all waiting steps of one level and one depth (the longest path from an input; at backward levels the deep
 ones go first). Its proposals for a value are merged in a canonical order; the steps around what changed then wait at
-all their levels, and the lowest level is served first. None of this looks at the order in which ops are stored.
+all their levels, and the lowest level is served first. Before all others go the annotations that leave nothing open:
+how to shard a value is said of the value itself, not of what is made of it. None of this looks at the order in which
+ops are stored.
 """
 
 from __future__ import annotations
@@ -76,6 +78,9 @@ class Search:
                     for table in tables:
                         table.clear()
             new = {n for n, held in dims.items() if any(d.priority == priority and (priority or d.axes) for d in held)}
+            if self.network.naming:
+                self.levels.append(0)
+                self._touch(self._settle(self._offers(self.network.naming, 0)))
             self._touch([value for value, state in initial if state in new])
             self._round()
 

@@ -187,6 +187,18 @@ def test_two_annotations_that_clash_are_both_kept() -> None:
     assert found["y"] in ("[data, _]", "[_, data]")
 
 
+def test_a_closed_annotation_names_the_value_that_it_is_put_on() -> None:
+    """The op behind a value works as the user says of it, against what its operands say; one that is open waits."""
+    toy = Toy(MESH)
+    x = toy.param(16, 16, at="[model, _]")
+    y = toy.op("mn->mn", x, name="y")
+    z = toy.op("mn->mn", x, name="z")
+    assert result(toy, toy.shard(y, "[_, model]"), toy.shard(z, "[_?, model?]")) == {
+        "y": "[_, model]",
+        "z": "[model, _]",
+    }
+
+
 def test_an_axis_splits_one_dimension_of_a_tensor_only() -> None:
     toy = Toy(MESH)
     x, y = toy.param(16, 8, at="[data, _]"), toy.param(8, 16, at="[_, data]")
@@ -277,5 +289,5 @@ def test_a_crop_that_moves_cells_far_says_little() -> None:
     toy = Toy(MESH)
     half = CROP.emit(toy.builder, (toy.param(64, 32, at="[data, _]"),), CropAttrs(32), loc=toy.loc(), name="half")[0]
     most = CROP.emit(toy.builder, (toy.param(64, 32, at="[data, _]"),), CropAttrs(62), loc=toy.loc(), name="most")[0]
-    h, m = (toy.shard(x, "[_, data]") for x in (half, most))
+    h, m = (toy.shard(toy.op("mn->mn", x), "[_, data]") for x in (half, most))
     assert result(toy, h, m) == {"half": "[_, data]", "most": "[data, _]"}

@@ -13,7 +13,7 @@ from gspmd.ir.builder import Builder
 from gspmd.ir.graph import Node, Program, Region, Value
 from gspmd.ir.location import Location
 from gspmd.ir.mesh import Mesh
-from gspmd.ir.opdef import OpDef
+from gspmd.ir.opdef import OpDef, Trait
 from gspmd.ir.rule import Access, Factor, FactorKind, Rule, elementwise_rule
 from gspmd.ir.sharding import Sharding, parse_sharding
 from gspmd.ir.types import TensorType
@@ -103,6 +103,7 @@ SHARD: OpDef[ShardAttrs] = OpDef(
     ShardAttrs,
     lambda types, attrs, regions: (types[0].with_sharding(attrs.sharding),),
     rule=lambda operands, results, attrs: elementwise_rule(operands[0].shape, 1),
+    traits=frozenset({Trait.IDENTITY}),
 )
 
 
