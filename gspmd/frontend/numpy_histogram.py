@@ -106,6 +106,8 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
         if isinstance(x, Tracer):
             raise trace_error("the length of bincount depends on traced values", rule="bincount.C2", fix="give length=")
         length = int(np.max(array_of(x), initial=-1)) + 1
+    if lifted.dtype.itemsize < 4:
+        lifted = cast_to(lifted, DTYPES["i32"])  # the length need not be a number of a narrow dtype
     size = length if length > minlength else minlength
     kind = default_int() if weights is None else inexact(lift(weights).dtype)
     added = full_of(1, kind, lifted.shape) if weights is None else cast_to(ravel(weights), kind)

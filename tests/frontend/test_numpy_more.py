@@ -95,6 +95,12 @@ def test_counts_of_traced_numbers_have_a_given_length() -> None:
         run(gnp.bincount, K)
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_counts_may_be_longer_than_their_numbers_reach(dtype: Any) -> None:
+    found = run(lambda k: gnp.bincount(k, length=300), np.array([1, 5, 5, 100], dtype))
+    assert np.flatnonzero(found).tolist() == [1, 5, 100] and found[5] == 2 and found.shape == (300,)
+
+
 def test_long_lines_are_searched_by_halving(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gspmd.frontend.numpy_histogram._MOST_PAIRS", 0)
     for n in (1, 2, 7, 8, 9):
