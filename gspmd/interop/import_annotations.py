@@ -53,9 +53,9 @@ def sharding_call(v: Visit) -> Sequence[Bound]:
     """XLA's custom call @Sharding; the dimensions that its backend config names are left open."""
     x = one(v.bound[0])
     v.annotated = True
-    if v.has("sdy.sharding"):
-        return v.importer.annotated(v, [x], "sdy.sharding")
     config = str(v.value("backend_config", "")) if v.has("backend_config") else ""
+    if v.has("sdy.sharding"):  # it says itself which dimensions are open
+        return v.importer.annotated(v, [x], "sdy.sharding")
     found = v.importer.shardings.hlo(v.value("mhlo.sharding"), [x.type], unspecified(config))
     return [v.importer.constrain(v, x, found[0])]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from gspmd.interop.import_carried import restore_annotations
 from gspmd.interop.import_mlir import Source, read_module, with_known_shapes
 from gspmd.interop.import_program import Importer
 from gspmd.ir.collector import collector_paused
@@ -25,6 +26,7 @@ def import_stablehlo(source: str | bytes, *, mesh: Mesh | None = None, file: str
 
 def _import_module(source: Source, mesh: Mesh | None, function: str) -> Program:
     """The program of a parsed module, as it is written or, if that lacks shapes, with those that follow."""
+    restore_annotations(source)
     importer = Importer(source, mesh)
     try:
         return importer.program(function)

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from jaxlib import _jax  # type: ignore[attr-defined]
 
 import gspmd
@@ -44,6 +45,38 @@ def test_what_xla_exports_from_hlo(name: str) -> None:
     hlo: Any = jax.jit(f).lower(X).compiler_ir("hlo")
     bytecode = _jax.mlir.hlo_to_stablehlo(hlo.as_serialized_hlo_module_proto())
     check(gspmd.from_stablehlo(bytecode).run(X), jax.jit(f)(X))
+
+
+MESH = AbstractMesh((2, 2), ("a", "b"))
+
+
+def split(*entries: Any) -> NamedSharding:
+    return NamedSharding(MESH, PartitionSpec(*entries))
+
+
+def constrained(x: Any) -> Any:
+    return jax.lax.with_sharding_constraint(jnp.sin(x) @ x, split(PartitionSpec.UNCONSTRAINED, "b"))
+
+
+def by_hand(x: Any) -> Any:
+    body = jax.shard_map(lambda y: 2 * jax.lax.psum(y, "a"), mesh=MESH, in_specs=PartitionSpec("a", "b"),
+                         out_specs=PartitionSpec(None, "b"))  # fmt: skip
+    return body(jnp.cos(x))
+
+
+@pytest.mark.parametrize("f", [constrained, by_hand])
+def test_annotations_of_shardy_that_hlo_carries_as_texts(f: Callable[[Any], Any]) -> None:
+    """With them come the names of axes and which dimensions are open, which XLA's strings do not tell."""
+    x = jax.ShapeDtypeStruct(X.shape, X.dtype, sharding=split("a"))
+    hlo: Any = jax.jit(f).trace(x).lower(lowering_platforms=("cpu",)).compiler_ir("hlo")
+    module = gspmd.from_stablehlo(_jax.mlir.hlo_to_stablehlo(hlo.as_serialized_hlo_module_proto()))
+    text = module.text()
+    assert "mesh @mesh = [a=2, b=2]" in text and "%x: f32[4@a, 4]" in text
+    if f is constrained:
+        assert "sharding=[_?, b]" in text
+    else:
+        assert "manual_computation" in text and "in_shardings=[[a, b]] out_shardings=[[_, b]] axes=[a, b]" in text
+    check(gspmd.compile(module).simulate(X), gspmd.from_jax(f, X).run(X))
 
 
 PROVENANCE = [
