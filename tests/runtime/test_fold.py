@@ -22,7 +22,7 @@ from gspmd.ops.folding import Fold, fold_of
 from gspmd.ops.fused import FusedAttrs
 from gspmd.optimizer.optimize import optimize, schedule
 from gspmd.runtime.executor import Executor
-from gspmd.runtime.fusion import fold, run
+from gspmd.runtime.fusion import fold, run, threads
 from gspmd.runtime.fusion.fold_source import fold_source
 
 # The first of the greatest, NaN among them, and where it stands.
@@ -208,8 +208,8 @@ def test_small_folds_wait_for_no_compiler() -> None:
 
 @pytest.mark.parametrize(("shape", "dims"), [((5000,), [0]), ((2, 50, 3, 70), [1, 3]), ((50, 4000), [0])])
 def test_threads_do_not_change_a_bit(shape: tuple[int, ...], dims: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fold, "_LEAST_FOR_THREADS", 1)
-    monkeypatch.setattr(fold, "_PART", 300)
+    monkeypatch.setattr(threads, "_LEAST_FOR_THREADS", 1)
+    monkeypatch.setattr(threads, "_PART", 300)
     region = """(%a: f32[], %b: f32[], %c: f32[], %d: f32[]) {
     %s = add(%a, %c) : f32[]
     %t = add(%b, %d) : f32[]
@@ -220,8 +220,8 @@ def test_threads_do_not_change_a_bit(shape: tuple[int, ...], dims: list[int], mo
     arrays = [rng.standard_normal(t.shape).astype(np.float32) for t in program.inputs]
     made = compiled(program)
     results: list[list[bytes]] = []
-    for threads in (1, 2, 5):
-        monkeypatch.setattr(fold, "threads_per_rank", lambda threads=threads: threads)
+    for number in (1, 2, 5):
+        monkeypatch.setattr(threads, "threads_per_rank", lambda number=number: number)
         results.append([x.tobytes() for x in executed(made, arrays)])
     assert results[0] == results[1] == results[2]
     size = np.abs(np.asarray(arrays[0], np.float64)).sum(axis=tuple(dims))
@@ -230,7 +230,7 @@ def test_threads_do_not_change_a_bit(shape: tuple[int, ...], dims: list[int], mo
 
 
 def test_parts_keep_the_order_of_elements(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fold, "_PART", 64)
+    monkeypatch.setattr(threads, "_PART", 64)
     for shape, dims in (((5000,), [0]), ((3, 40, 5, 70), [1, 3]), ((300, 5), [0])):
         program = reduced(shape, dims)
         check(program, numbers(program))

@@ -22,7 +22,7 @@ from gspmd.ops import OPS
 from gspmd.ops.fused import FusedAttrs
 from gspmd.optimizer.optimize import schedule
 from gspmd.runtime.executor import Executor
-from gspmd.runtime.fusion import run
+from gspmd.runtime.fusion import run, threads
 from gspmd.runtime.fusion.cache import load
 from gspmd.runtime.fusion.codegen import source_of
 from gspmd.runtime.fusion.plan import Plan, plan_of
@@ -152,14 +152,14 @@ def test_small_groups_are_left_alone_and_loops_are_entered() -> None:
 
 @pytest.mark.parametrize("name", ["cross entropy", "functions in one loop", "masked softmax"])
 def test_threads_do_not_change_a_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_LEAST_FOR_THREADS", 1)
-    monkeypatch.setattr(run, "_BLOCK", 16)
+    monkeypatch.setattr(threads, "_LEAST_FOR_THREADS", 1)
+    monkeypatch.setattr(threads, "_PART", 16)
     program = parse_program(CASES[name], OPS)
     made = scheduled(program)
     arrays = inputs_of(program)
     found: list[list[bytes]] = []
-    for threads in (1, 2, 5):
-        monkeypatch.setattr(run, "threads_per_rank", lambda threads=threads: threads)
+    for number in (1, 2, 5):
+        monkeypatch.setattr(threads, "threads_per_rank", lambda number=number: number)
         results = executed(made, arrays)
         found.append([r.tobytes() for r in results])
     assert found[0] == found[1] == found[2]

@@ -7,7 +7,6 @@ of threads nor of shards in a process changes a bit.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -17,16 +16,10 @@ from gspmd.ir.graph import Node
 from gspmd.ir.opdef import Array
 from gspmd.kernels.window import spaced
 from gspmd.ops.folding import Fold
-from gspmd.runtime.environment import threads_per_rank
 from gspmd.runtime.fusion.cache import load
 from gspmd.runtime.fusion.fold_source import FIXED, RUN, fold_source
-from gspmd.runtime.fusion.threads import deal
+from gspmd.runtime.fusion.threads import deal, parts, runs, workers
 
-# Elements below which a second thread costs more than it brings.
-_LEAST_FOR_THREADS = 1 << 16
-# Elements of a part, and the most parts of a result.
-_PART = 1 << 16
-_MOST_PARTS = 16
 # Results beside one another that are held in the nearest cache while their elements pass.
 _CHUNK = 1 << 11
 
@@ -51,13 +44,12 @@ class FoldCall:
         if fold.side_by_side:
             return 1
         (first, *_), each = [n for n, _ in (*fold.places, fold.inner)], fold.elements // self.results
-        return max(1, min(_MOST_PARTS, each // _PART, first))
+        return max(1, min(parts(each), first))
 
     def _blocks(self) -> list[tuple[int, int]]:
         """Runs of units, one for each thread that is worth it."""
         units = self.results * self.parts * self.chunks
-        count = min(threads_per_rank() if self.fold.elements >= _LEAST_FOR_THREADS else 1, units)
-        return list(pairwise(i * units // count for i in range(count + 1)))
+        return runs(units, min(workers(self.fold.elements), units))
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """The results for some arrays and their inits."""
@@ -72,7 +64,7 @@ class FoldCall:
         addresses = [x.__array_interface__["data"][0] for x in (*xs, *inits, *held, *outs)]
         table: Any = np.array([*self.head, *addresses], np.int64)
         at = table.__array_interface__["data"][0]
-        deal(self.kernel, self.blocks, len(self.blocks), 2 * 8 * RUN * n, at)
+        deal(self.kernel, self.blocks, 2 * 8 * RUN * n, at)
         if self.parts > 1:
             self.kernel(0, self.results, -1, 0, at)
         return outs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from gspmd.runtime.environment import threads_per_rank
 from gspmd.runtime.fusion.cache import load
 from gspmd.runtime.fusion.codegen import scalar_name
 from gspmd.runtime.fusion.region_source import RegionWriter
-from gspmd.runtime.fusion.threads import deal
+from gspmd.runtime.fusion.threads import deal, runs
 
 # Runs of so many elements are sorted by insertion.
 _RUN = 8
@@ -91,7 +90,6 @@ class OrderCall:
         addresses = [x.__array_interface__["data"][0] for x in (order, *lines)]
         table: Any = np.array([length, *addresses], np.int64)
         count = order.size // max(length, 1)
-        threads = max(1, min(threads_per_rank(), count))
-        blocks = list(pairwise(i * count // threads for i in range(threads + 1)))
-        deal(self.kernel, blocks, threads, 8 * length, table.__array_interface__["data"][0])
+        blocks = runs(count, max(1, min(threads_per_rank(), count)))
+        deal(self.kernel, blocks, 8 * length, table.__array_interface__["data"][0])
         return [np.moveaxis(np.take_along_axis(x, order, axis=-1), -1, self.dimension) for x in lines]

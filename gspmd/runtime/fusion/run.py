@@ -22,20 +22,15 @@ from gspmd.ir.opdef import Array, Machine, Shards
 from gspmd.kernels import monoids
 from gspmd.ops.folding import fold_of, order_steps, update_steps
 from gspmd.ops.fused import FusedAttrs
-from gspmd.runtime.environment import threads_per_rank
 from gspmd.runtime.fusion.cache import load
 from gspmd.runtime.fusion.codegen import source_of
 from gspmd.runtime.fusion.fold import FoldCall
 from gspmd.runtime.fusion.order import OrderCall
 from gspmd.runtime.fusion.plan import Output, plan_of
-from gspmd.runtime.fusion.threads import deal
+from gspmd.runtime.fusion.threads import deal, parts, workers
 from gspmd.runtime.fusion.updates import UpdatesCall
 
-# Elements below which a second thread costs more than it brings.
-_LEAST_FOR_THREADS = 1 << 16
-# Elements of a block whose partial results are collected, and the most blocks.
-_BLOCK = 1 << 16
-_MOST_BLOCKS = 16
+# Elements that are a whole number of vectors of any machine.
 _VECTORS = 256
 _logger = logging.getLogger(__name__)
 _FAILURES = count()
@@ -117,21 +112,16 @@ class FusedCall:
         table = self.table.copy()
         for k, x in enumerate((*arrays, *outs)):
             table[self._at(k)] = x.__array_interface__["data"][0]
-        self._run(table.__array_interface__["data"][0])
+        deal(self.kernel, self.blocks, self.scratch, table.__array_interface__["data"][0])
         return [self._combined(o, x) for o, x in zip(self.plan.outputs, outs, strict=True)]
-
-    def _run(self, table: int) -> None:
-        deal(self.kernel, self.blocks, min(threads_per_rank(), len(self.blocks)), self.scratch, table)
 
     def _blocks(self) -> list[tuple[int, int]]:
         """Runs of rows (of elements where there are no outer loops)."""
         plan = self.plan
         elements = self.rows * self.length
         units = self.rows if plan.outer else self.length
-        if plan.has_partials:
-            count = max(1, min(_MOST_BLOCKS, elements // _BLOCK, units))
-        else:
-            count = max(1, min(threads_per_rank() if elements >= _LEAST_FOR_THREADS else 1, units))
+        most = parts(elements) if plan.has_partials else workers(elements)
+        count = max(1, min(most, units))
         # Elements are dealt out in whole vectors, so that each is computed by the same instructions in any deal.
         grain = 1 if plan.outer else _VECTORS
         cuts = [*(i * units // count // grain * grain for i in range(count)), units]
