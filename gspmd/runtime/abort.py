@@ -1,13 +1,16 @@
 """One rank that fails takes the job down, with one message.
 
 MPI has no idea of exceptions: a rank that raises stays behind, and the others wait for it without end. A hook prints
-the message and aborts the job. Ranks other than 0 first wait a moment, so that a mistake that all make is told once.
+the message and aborts the job. A mistake that all ranks make is told once: ranks other than 0 first wait a moment, and
+of those on one node only the first to bind a name tells its reason.
 """
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import socket
 import sys
 import threading
 import time
@@ -22,6 +25,8 @@ from gspmd.runtime.environment import World, world
 _HEAD_START = 0.3
 _STEP = 0.04
 _MOST = 1.0
+# How long a rank whose reason is not told waits to be ended with the job.
+_PATIENCE = 10.0
 # Launchers forward output through a pipe and drop what is in it once the job is aborted.
 _DRAIN = 0.1
 
@@ -76,7 +81,7 @@ class _Hook:
 def fail(text: str, code: int = 1) -> None:
     """Print a message and end the whole job; does not return.
 
-    Only one thread of a process gets to tell its reason.
+    Only one thread of a process gets to tell its reason, and one rank of those that a launcher started on a node.
     """
     if not _failing.acquire(blocking=False):
         while True:
@@ -84,6 +89,9 @@ def fail(text: str, code: int = 1) -> None:
     here = world()
     if here.rank:
         time.sleep(_HEAD_START + min(_MOST, _STEP * here.rank))
+    if here.size > 1 and not _first_on_node():
+        time.sleep(_PATIENCE)
+        os._exit(code)
     try:
         sys.stdout.flush()
         # In one write, so that the lines of two ranks do not mix.
@@ -93,6 +101,22 @@ def fail(text: str, code: int = 1) -> None:
         pass  # nobody reads any more; the job must end all the same
     time.sleep(_DRAIN)
     end_job(code)
+
+
+def _first_on_node() -> bool:
+    """Whether no other rank of the launcher that started this one has told a reason; where that is unknown, True.
+
+    The name that is bound is Linux's abstract kind, which goes with the process; ranks of one node have one parent.
+    """
+    if sys.platform != "linux":
+        return True
+    try:
+        claim = socket.socket(socket.AF_UNIX)
+        claim.bind(f"\0gspmd-{os.getuid()}-{os.getppid()}-failed")
+    except OSError as error:
+        return error.errno != errno.EADDRINUSE
+    claim.detach()  # open until the process ends
+    return True
 
 
 def end_job(code: int) -> None:
