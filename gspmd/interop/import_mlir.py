@@ -84,14 +84,18 @@ def bindings() -> Bindings:
     return Bindings(mlir, chlo, stablehlo, sdy, (chlo, sdy, stablehlo), registry)
 
 
-def read_module(source: str | bytes, file: str = "") -> Source:
-    """Parse a module; raises ParseError with MLIR's message and line if it is none."""
+def read_module(given: str | bytes | bytearray | memoryview, file: str = "") -> Source:
+    """Parse a module; raises ParseError with MLIR's message and line if it is none, UsageError for other objects."""
     name = file or NO_FILE
+    other: Any = given  # whatever callers without types hand over
+    source = bytes(given) if isinstance(given, (bytearray, memoryview)) else given
+    if not isinstance(other, (str, bytes, bytearray, memoryview)):
+        raise UsageError(f"a module is given as text or bytes, not as {type(other).__name__}", fix="give str(module)")
     if not source.strip():
         raise ParseError(f"{file or 'the text'} is empty: it holds no program")
     if isinstance(source, bytes) and not source.startswith(_BYTECODE):
         try:
-            source = source.decode()
+            source = source.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise ParseError(f"{file or 'the program'} is neither MLIR text nor MLIR bytecode") from None
     if isinstance(source, bytes):

@@ -13,7 +13,9 @@ from gspmd.ir.graph import Program
 from gspmd.ir.mesh import Mesh
 
 
-def import_stablehlo(source: str | bytes, *, mesh: Mesh | None = None, file: str = "", function: str = "") -> Program:
+def import_stablehlo(
+    source: str | bytes | bytearray | memoryview, *, mesh: Mesh | None = None, file: str = "", function: str = ""
+) -> Program:
     """The program (stage annotated) of a StableHLO module: its text, its bytecode, or a portable artifact.
 
     `mesh` gives axes to XLA's sharding strings, which name none; `function` chooses among several functions; `file` is

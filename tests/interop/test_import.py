@@ -68,8 +68,13 @@ def test_text_bytecode_and_portable_artifact_are_one_program() -> None:
     bytecode = io.BytesIO()
     module.operation.write_bytecode(bytecode)
     artifact = stablehlo.serialize_portable_artifact_str(str(module), stablehlo.get_current_version())
-    for source in (text, text.encode(), bytecode.getvalue(), artifact):
+    for source in (text, text.encode(), text.encode("utf-8-sig"), bytecode.getvalue(), artifact):
         assert [n.op.name for n in import_stablehlo(source).body.nodes] == ["add"]
+    for view in (bytearray(artifact), memoryview(artifact)):
+        assert [n.op.name for n in import_stablehlo(view).body.nodes] == ["add"]
+    given: Any = module
+    with pytest.raises(UsageError, match="given as text or bytes, not as Module"):
+        import_stablehlo(given)
 
 
 # -- constants ---------------------------------------------------------------------------------------------------------
