@@ -20,6 +20,7 @@ from gspmd.ops.literal import full, scalar
 from gspmd.ops.moving import PAD, REVERSE, SLICE
 from gspmd.partitioner import padding
 from gspmd.partitioner.context import LocalContext
+from gspmd.partitioner.halo import strideless
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,8 @@ def _read(context: LocalContext, number: int, x: Value, d: int, dim: Access, fil
     axes, to_axes = type_.placed.dims[d].axes, context.axes_of(dim.factor)
     size = context.rule.factors[dim.factor].size
     r = Reading(dim.size, axes, x.type.shape[d], size, to_axes, held, dim.mul, dim.add, dim.div)
+    first, r = strideless(r)
+    x = _every(context, x, d, first, x.type.shape[d] // max(r.chunk, 1))
     g = geometry(r)
     if parts(axes) > 1 or parts(to_axes) > 1:
         x = FETCH(context.builder, x, dim=d, reading=r, fill=0.0 if fill in context.devices.zeros else None)
@@ -80,7 +83,17 @@ def _read(context: LocalContext, number: int, x: Value, d: int, dim: Access, fil
     else:
         low = g.phase - dim.div * g.base
     high = g.span - low - ((x.type.shape[d] - 1) * dim.div + 1)
-    return x, _Step(low, high, dim.div - 1, abs(dim.mul), dim.mul < 0, g.block)
+    return x, _Step(low, high, dim.div - 1, abs(r.mul), dim.mul < 0, g.block)
+
+
+def _every(context: LocalContext, x: Value, d: int, first: int, step: int) -> Value:
+    """Every step-th element along a dimension, so that nobody is sent those between."""
+    if step < 2:
+        return x
+    shape = x.type.shape
+    start = tuple(first if i == d else 0 for i in range(len(shape)))
+    stride = tuple(step if i == d else 1 for i in range(len(shape)))
+    return SLICE(context.builder, x, start=start, limit=shape, stride=stride)
 
 
 def _apply(context: LocalContext, x: Value, steps: list[_Step], fill: Value | None) -> Value:

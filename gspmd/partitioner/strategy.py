@@ -20,13 +20,14 @@ from gspmd.ir.types import TensorType
 from gspmd.partitioner.candidates import Assignment, candidates, tensor_sharding
 from gspmd.partitioner.halo import halo_elements
 from gspmd.partitioner.planner import plan
+from gspmd.partitioner.search import LATENCY_BYTES
 
 # Bytes through memory that take as long as one byte on the wire.
 _MEMORY_PER_WIRE = 32.0
 # Scalar operations that take as long as one byte through memory: while they run, memory is streamed for nothing.
 _WORK_PER_BYTE = 8.0
 # Scalar operations that take as long as one byte on the wire.
-WORK_PER_WIRE = _MEMORY_PER_WIRE * _WORK_PER_BYTE
+WORK_PER_WIRE = 512.0
 # Scalar operations that devices may do again, all of them, to save bytes; what is more stays divided among them.
 LITTLE_WORK = 1 << 22
 # How many times as long a choice must take by which devices do not do more than that again.
@@ -173,7 +174,10 @@ def _halo_bytes(rule: Rule, operands: tuple[TensorType, ...], needs: list[Shardi
 def _told_bytes(
     rule: Rule, wanted: tuple[TensorType, ...], yields: tuple[Sharding, ...], split: dict[int, Axes]
 ) -> float:
-    """Wire bytes of what devices tell one another inside an op: totals of their parts of a scan, their own picks."""
+    """Wire bytes of what devices tell one another inside an op, with what a collective costs beside.
+
+    Those are totals of their parts of a scan, or their own picks.
+    """
     total = 0.0
     for f, axes in split.items():
         factor = rule.factors[f]
@@ -181,7 +185,7 @@ def _told_bytes(
             continue
         own = -(-factor.size // parts(axes)) if factor.kind == "scan" else 1
         local = sum(t.with_sharding(s).local.nbytes for t, s in zip(wanted, yields, strict=True))
-        total += (parts(axes) - 1) * local / max(own, 1)
+        total += (parts(axes) - 1) * local / max(own, 1) + LATENCY_BYTES
     return total
 
 

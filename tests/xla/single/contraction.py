@@ -59,6 +59,7 @@ PLAIN = (
     op("dot:vector_mismatched", X4, f"dot_general(f32[64@x, 48], f32[48@x]) {MM}", "x"),
     op("dot:vector_to_whole", X4, f"dot_general(f32[64@x, 48], f32[48]) {MM}", "_"),
     op("dot:outer", X4, "dot_general(f32[64@x], f32[80]) lhs_contract=[] rhs_contract=[]", "x, _"),
+    op("dot:outer_whole", X4, "dot_general(f32[64@x, 48], f32[64, 64]) lhs_contract=[] rhs_contract=[]", "_, _, _, _"),
     op("dot:outer_both", X4, "dot_general(f32[64@x], f32[80@x]) lhs_contract=[] rhs_contract=[]", "x, _"),
     op("dot:inner", X4, "dot_general(f32[64@x], f32[64@x]) lhs_contract=[0] rhs_contract=[0]", ""),
     op("dot:transposed", X4, f"dot_general(f32[64@x, 48], f32[64@x, 80]) {TT}", "_, _"),

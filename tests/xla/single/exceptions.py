@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 EXCEPTIONS: Mapping[str, str] = {
+    "control:case_moved": "either branch moves its result, and one of them runs; XLA moves what comes out of both",
     "slice:one_row": "XLA sums what one device has and the others mask; ours moves the row and gathers it",
     "reduce:2d_partly_scattered": "XLA's all-reduce over both axes is counted as if its result were split over both",
 }

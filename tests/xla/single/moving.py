@@ -40,6 +40,11 @@ def halves_swapped(a: Any) -> Any:
     return gnp.concatenate([a[:, half:], a[:, :half]], axis=1)
 
 
+def every_third_backwards(a: Any) -> Any:
+    """Rows from a place on, the last of them first."""
+    return a[7:89][::-3]
+
+
 def interleaved(a: Any) -> Any:
     """Even rows before odd rows."""
     return gnp.concatenate([a[::2], a[1::2]], axis=0)
@@ -64,6 +69,9 @@ SLICES = (
     op("slice:from_whole", X4, "slice(f32[64, 32]) start=[8, 0] limit=[56, 32] stride=[1, 1]", "x, _"),
     op("slice:idle_axis", XY, "slice(f32[64@x, 32]) start=[8, 0] limit=[56, 32] stride=[1, 1]", "x, _"),
     op("slice:two_axes_one_dim", XY, "slice(f32[64@x+y, 32]) start=[8, 0] limit=[56, 32] stride=[1, 1]", "x+y, _"),
+    op("slice:strided_middle", X4, "slice(f32[63, 48@x]) start=[13, 7] limit=[63, 23] stride=[1, 2]", "_, x"),
+    op("slice:strided_2d_to_whole", XY, "slice(f32[64@x, 48@y]) start=[9, 3] limit=[41, 46] stride=[4, 3]", "_, _"),
+    chain("slice:strided_backwards", X4, every_third_backwards, "f32[96@x, 32]", "x, _"),
     op("slice:free", X4, "slice(f32[64@x, 32]) start=[8, 0] limit=[56, 32] stride=[1, 1]"),
 )
 
@@ -107,6 +115,7 @@ REVERSES = (
     op("reverse:ragged", X3, "reverse(f32[64@x, 32]) dims=[0]", "x, _"),
     op("reverse:both", XY, "reverse(f32[64@x, 32@y]) dims=[0, 1]", "x, y"),
     op("reverse:two_axes", XY, "reverse(f32[64@x+y, 32]) dims=[0]", "x+y, _"),
+    op("reverse:three", X2Y3, "reverse(f32[64@x, 33@y, 4]) dims=[0, 1, 2]", "x, y, _"),
     op("reverse:other_dim", X4, "reverse(f32[64@x, 32]) dims=[1]", "x, _"),
     op("reverse:to_columns", X4, "reverse(f32[64@x, 32]) dims=[0]", "_, x"),
     op("reverse:to_whole", X4, "reverse(f32[64@x, 32]) dims=[0]", "_, _"),

@@ -30,6 +30,8 @@ SORTS = (
     op("top_k:split_ragged", X3, "top_k(f32[64, 32@x]) k=4", "_, _", "_, _"),
     op("top_k:split_long", X4, "top_k(f32[16, 1024@x]) k=8", "_, _", "_, _"),
     op("top_k:split_2d", XY, "top_k(f32[16@x, 1024@y]) k=8", "x, _", "x, _"),
+    op("top_k:split_most", X4, "top_k(f32[100@x]) k=40", "_", "_"),
+    op("top_k:rows_to_columns", X3, "top_k(f32[32, 96, 100]) k=5", "_, _, x", "_, _, x"),
     op("top_k:split_to_rows", X4, "top_k(f32[16, 1024@x]) k=8", "x, _", "x, _"),
 )  # fmt: skip
 
