@@ -137,7 +137,7 @@ def _shared(node: Node, life: Life) -> dict[Value, Value]:
 def _inner_peak(node: Node, lives: Sequence[Life], carried: Sequence[Value]) -> Peak:
     """The most that a node's regions hold: a loop's later trips beside the values that the trip before handed on."""
     best = max((life.peak() for life in lives), key=lambda peak: peak.bytes)
-    if node.op.trips is None or trips(node) in (0, 1):
+    if trips(node) in (0, 1):
         return best
     values = tuple((v, v.type.nbytes) for v in carried)
     return Peak(best.bytes + sum(n for _, n in values), best.node, (*best.values, *values))

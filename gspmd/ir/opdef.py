@@ -277,5 +277,5 @@ def manual_axes(node: Node) -> Axes:
 
 
 def trips(node: Node) -> int | None:
-    """How often a node's regions run in one execution; None if it is no loop, or one of unknown length."""
-    return None if node.op.trips is None else node.op.trips(node.attrs)
+    """How often a node's regions run in one execution: once at most in what is no loop; None if that is not known."""
+    return 1 if node.op.trips is None else node.op.trips(node.attrs)
