@@ -129,6 +129,13 @@ def dim_factors(dim: DimMap) -> tuple[int, ...]:
     return dim
 
 
+def sole_factor(dim: DimMap) -> int:
+    """The one factor that a dimension is; of dimensions that can be nothing else."""
+    assert isinstance(dim, tuple)
+    (factor,) = dim
+    return factor
+
+
 def identity_map(rank: int) -> TensorMap:
     """The map of a tensor whose dimension i is factor i."""
     return tuple((i,) for i in range(rank))

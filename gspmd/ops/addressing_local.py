@@ -17,7 +17,7 @@ from gspmd.ir.builder import Builder
 from gspmd.ir.dtypes import DTYPES
 from gspmd.ir.graph import Value
 from gspmd.ir.opdef import Localizer
-from gspmd.ir.rule import DimMap
+from gspmd.ir.rule import sole_factor
 from gspmd.kernels.indexing import Addressing
 from gspmd.kernels.monoids import identity
 from gspmd.ops.addressing import (
@@ -39,14 +39,8 @@ from gspmd.ops.starts import as_i32
 Ints = tuple[int, ...]
 
 
-def _factor(dim: DimMap) -> int:
-    assert isinstance(dim, tuple)
-    (factor,) = dim
-    return factor
-
-
 def _operand_axes(ctx: Localizer, dim: int) -> Axes:
-    return ctx.axes_of(_factor(ctx.rule.operands[0][dim]))
+    return ctx.axes_of(sole_factor(ctx.rule.operands[0][dim]))
 
 
 def _columns(b: Builder, indices: Value, at: int) -> list[Value]:
@@ -117,7 +111,7 @@ def _place(
                 start = CLAMP(b, zero, start, last)
             else:
                 whole = AND(b, COMPARE(b, start, zero, direction="GE"), COMPARE(b, start, last, direction="LE"))
-            start = SUBTRACT(b, start, _spread(b, ctx.offset(_factor(ctx.rule.operands[0][d])), first, ()))
+            start = SUBTRACT(b, start, _spread(b, ctx.offset(sole_factor(ctx.rule.operands[0][d])), first, ()))
             start = _spread(b, start, batch, lead)
             if d in expanded:
                 along = len(first) + expanded.index(d)
@@ -197,7 +191,7 @@ def scatter_localize(ctx: Localizer, operands: Sequence[Value]) -> Sequence[Valu
     index_dims = batch_dims(indices.type.rank, attrs.index_vector_dim)
     reduced = [
         (k, f)
-        for k, f in enumerate(_factor(ctx.rule.operands[n][d]) for d in index_dims)
+        for k, f in enumerate(sole_factor(ctx.rule.operands[n][d]) for d in index_dims)
         if ctx.rule.factors[f].kind == "reduce" and ctx.axes_of(f)
     ]
     if not split and not reduced:

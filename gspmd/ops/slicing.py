@@ -16,7 +16,7 @@ from gspmd.ir.builder import Builder
 from gspmd.ir.dtypes import is_integer
 from gspmd.ir.graph import Node, Region, Value
 from gspmd.ir.opdef import Array, Gradient, Localizer, OpDef, Types
-from gspmd.ir.rule import DimMap, Factor, Rule
+from gspmd.ir.rule import DimMap, Factor, Rule, sole_factor
 from gspmd.kernels import slicing as kernels
 from gspmd.kernels.monoids import identity
 from gspmd.ops.elementwise import ADD, CLAMP, SUBTRACT
@@ -93,13 +93,7 @@ def _starts_in_shard(
 
 
 def _factor(ctx: Localizer, operand: int, dim: int) -> int:
-    return _only(ctx.rule.operands[operand][dim])
-
-
-def _only(dim: DimMap) -> int:
-    assert isinstance(dim, tuple)
-    (factor,) = dim
-    return factor
+    return sole_factor(ctx.rule.operands[operand][dim])
 
 
 def _clamped(b: Builder, value: Value, high: int) -> Value:
@@ -119,11 +113,11 @@ def _slice_localize(ctx: Localizer, operands: Sequence[Value]) -> Sequence[Value
     """
     b, x = ctx.builder, operands[0]
     full_sizes, sizes = ctx.node.results[0].type.shape, ctx.local_result().shape
-    moved = [ctx.offset(_only(dim)) for dim in ctx.rule.results[0]]
+    moved = [ctx.offset(sole_factor(dim)) for dim in ctx.rule.results[0]]
     at = _starts_in_shard(ctx, operands[1:], full_sizes, moved)
     m = [min(w, c) for w, c in zip(sizes, x.type.shape, strict=True)]
     whole = [
-        (not ctx.axes_of(_factor(ctx, 0, d)) and not ctx.axes_of(_only(dim))) or n == full_sizes[d]
+        (not ctx.axes_of(_factor(ctx, 0, d)) and not ctx.axes_of(sole_factor(dim))) or n == full_sizes[d]
         for d, (dim, n) in enumerate(zip(ctx.rule.results[0], ctx.node.operands[0].type.shape, strict=True))
     ]
     near = _nearest(b, at, x.type.shape, m)
@@ -208,7 +202,7 @@ def _update_localize(ctx: Localizer, operands: Sequence[Value]) -> Sequence[Valu
     shape, sizes = x.type.shape, update.type.shape
     zeros = [scalar(b, 0, "i32")] * len(shape)
     at = _starts_in_shard(ctx, starts, ctx.node.operands[1].type.shape, zeros)
-    split = [bool(ctx.axes_of(_only(dim))) and n != w for dim, n, w in _update_dims(ctx)]
+    split = [bool(ctx.axes_of(sole_factor(dim))) and n != w for dim, n, w in _update_dims(ctx)]
     if not any(split):
         return [DYNAMIC_UPDATE_SLICE(b, x, update, *at)]
     m = [min(w, c) for w, c in zip(sizes, shape, strict=True)]
