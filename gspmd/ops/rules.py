@@ -62,6 +62,11 @@ def real_part_dtype(dtype: DType) -> DType:
     return {"c64": DTYPES["f32"], "c128": DTYPES["f64"]}.get(dtype_name(dtype), dtype)
 
 
+def scalar_type(dtype: DType) -> str:
+    """The dtype's constructor in generated source: `np.float32`."""
+    return "np.bool_" if dtype.kind == "b" else f"np.{dtype.name}"
+
+
 def copied(types: Sequence[TensorType], attrs: object) -> str | None:
     """The scalar form of ops that use each element as it is; None for dtypes that compiled loops do not know."""
     return "{0}" if len(types) == 1 and dtype_name(types[0].dtype) in COMPILED_DTYPES else None

@@ -14,8 +14,8 @@ from gspmd.ir.types import TensorType
 from gspmd.kernels import conversion as conversions
 from gspmd.kernels import elementwise as kernels
 from gspmd.ops import reduce
-from gspmd.ops.elementwise.record import on_arrays, pointwise_op, pullback, scalar_type, template
-from gspmd.ops.rules import require, require_count, require_equal, require_kind
+from gspmd.ops.elementwise.record import on_arrays, pointwise_op, pullback, template
+from gspmd.ops.rules import require, require_count, require_equal, require_kind, scalar_type
 
 if TYPE_CHECKING:
     from gspmd.ops.elementwise.expression import Expression as E

@@ -15,8 +15,8 @@ from gspmd.ir.rule import Rule, elementwise_rule
 from gspmd.ir.types import TensorType
 from gspmd.kernels import conversion as conversions
 from gspmd.kernels import elementwise as kernels
-from gspmd.ops.elementwise.record import pointwise_op, pullback, scalar_type, template
-from gspmd.ops.rules import real_part_dtype, require, require_count, require_kind
+from gspmd.ops.elementwise.record import pointwise_op, pullback, template
+from gspmd.ops.rules import real_part_dtype, require, require_count, require_kind, scalar_type
 
 if TYPE_CHECKING:
     from gspmd.ops.elementwise.expression import Expression as E

@@ -12,7 +12,7 @@ from gspmd.ir.opdef import Array, Gradient, OpDef, Types
 from gspmd.ir.rule import Rule, elementwise_rule
 from gspmd.ir.types import TensorType
 from gspmd.ops.elementwise import expression
-from gspmd.ops.rules import COMPILED_DTYPES, differentiable, require_count, require_equal, require_kind
+from gspmd.ops.rules import COMPILED_DTYPES, differentiable, require_count, require_equal, require_kind, scalar_type
 
 if TYPE_CHECKING:
     from gspmd.ops.elementwise.expression import Expression as E
@@ -107,11 +107,6 @@ def template(by_kinds: dict[str, str]) -> Callable[[Types, Any], str | None]:
         return f"{scalar_type(dtype)}({form})" if kind in "iu" else f"({form})"
 
     return fast
-
-
-def scalar_type(dtype: DType) -> str:
-    """The dtype's constructor in generated source: `np.float32`."""
-    return "np.bool_" if dtype.kind == "b" else f"np.{dtype.name}"
 
 
 def pullback(derivative: Derivative) -> Callable[[Gradient, Node, Sequence[Value | None]], Sequence[Value | None]]:

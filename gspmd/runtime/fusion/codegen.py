@@ -15,6 +15,7 @@ import numpy as np
 from gspmd.ir.dtypes import DType
 from gspmd.ir.graph import Node, Value
 from gspmd.ops.loop_nest import Form
+from gspmd.ops.rules import scalar_type
 from gspmd.runtime.fusion.plan import Output, Plan, Work
 
 _HEAD = '''"""A fused kernel, generated."""
@@ -33,11 +34,6 @@ _UNRANK = {4: "unrank", 8: "unrank64"}
 def source_of(plan: Plan) -> str:
     """The source text of the kernel of a plan."""
     return _Writer(plan).text()
-
-
-def scalar_name(dtype: DType) -> str:
-    """A dtype's constructor in generated source."""
-    return "np.bool_" if dtype.kind == "b" else f"np.{dtype.name}"
 
 
 def expression(node: Node, form: Form, names: Sequence[str]) -> str:
@@ -76,7 +72,7 @@ class _Writer:
                 self.put(f"a{k}s{d} = t[{base + 1 + d}]")
         offset = "scratch"
         for k, value in enumerate(plan.kept):
-            self.put(f"b{k} = vector({offset}, n, {scalar_name(value.type.dtype)})")
+            self.put(f"b{k} = vector({offset}, n, {scalar_type(value.type.dtype)})")
             offset = f"{offset} + {8} * n"
         self.start_partials()
         if self.flat:
@@ -104,7 +100,7 @@ class _Writer:
 
     def start_partials(self) -> None:
         for k, out in self.partials():
-            name = scalar_name(out.value.type.dtype)
+            name = scalar_type(out.value.type.dtype)
             if out.kind == "column":
                 self.put(f"c{k} = vector(a{k} + block * a{k}s0, n, {name})")
             else:
@@ -115,7 +111,7 @@ class _Writer:
             if out.kind == "total":
                 dtype = out.value.type.dtype
                 finished = _finish(out.monoid or "", dtype, f"t{k}")
-                self.put(f"vector(a{k} + block * a{k}s0, 1, {scalar_name(dtype)})[0] = {finished}")
+                self.put(f"vector(a{k} + block * a{k}s0, 1, {scalar_type(dtype)})[0] = {finished}")
 
     def partials(self) -> list[tuple[int, Output]]:
         base = len(self.plan.inputs)
@@ -125,7 +121,7 @@ class _Writer:
         """All passes over one row."""
         plan = self.plan
         for k, given in enumerate(plan.inputs):
-            name = scalar_name(given.value.type.dtype)
+            name = scalar_type(given.value.type.dtype)
             at = " + ".join([f"a{k}", *(f"i{d} * a{k}s{d}" for d in given.outer)])
             if self.flat and given.along_row:
                 at += f" + lo * a{k}s0"
@@ -141,7 +137,7 @@ class _Writer:
                     if self.flat
                     else " + ".join([f"a{k}", *(f"i{d} * a{k}s{d}" for d in range(plan.outer))])
                 )
-                self.put(f"y{k} = vector({at}, n, {scalar_name(out.value.type.dtype)})")
+                self.put(f"y{k} = vector({at}, n, {scalar_type(out.value.type.dtype)})")
         for number in range(plan.passes + 1):
             for work in plan.works:
                 if not work.each and work.at == number:
@@ -151,7 +147,7 @@ class _Writer:
         for k, out in enumerate(plan.outputs, len(plan.inputs)):
             if out.kind == "row":
                 at = " + ".join([f"a{k}", *(f"i{d} * a{k}s{d}" for d in range(plan.outer))])
-                self.put(f"vector({at}, 1, {scalar_name(out.value.type.dtype)})[0] = {self.name(out.value)}")
+                self.put(f"vector({at}, 1, {scalar_type(out.value.type.dtype)})[0] = {self.name(out.value)}")
 
     def name(self, value: Value) -> str:
         root = self.plan.source.get(value, value)
@@ -243,7 +239,7 @@ def _ranked(monoid: str, dtype: DType) -> bool:
 
 def _start(monoid: str, dtype: DType) -> str:
     """The neutral element, as its rank where ranks are compared."""
-    name = scalar_name(dtype)
+    name = scalar_type(dtype)
     if dtype.kind == "b":
         return "False" if monoid in ("or", "xor") else "True"
     if monoid in ("max", "min"):
@@ -255,7 +251,7 @@ def _start(monoid: str, dtype: DType) -> str:
 
 def _step(monoid: str, dtype: DType, into: str, term: str) -> str:
     """The accumulator with one more term."""
-    name = scalar_name(dtype)
+    name = scalar_type(dtype)
     if dtype.kind == "f":
         if monoid == "add":
             return f"sum_of({into}, {term})"

@@ -10,9 +10,9 @@ import numpy as np
 from gspmd.ir.graph import Node, Region
 from gspmd.ir.opdef import Array
 from gspmd.ops.folding import Steps
+from gspmd.ops.rules import scalar_type
 from gspmd.runtime.environment import threads_per_rank
 from gspmd.runtime.fusion.cache import load
-from gspmd.runtime.fusion.codegen import scalar_name
 from gspmd.runtime.fusion.region_source import RegionWriter
 from gspmd.runtime.fusion.threads import deal, runs
 
@@ -35,7 +35,7 @@ def order_source(steps: Steps, region: Region) -> str:
     writer.block("for line in range(lo, hi):")
     writer.put("a, b = vector(t[1] + line * n * 8, n, np.int64), vector(scratch, n, np.int64)")
     for i, dtype in enumerate(dtypes):
-        writer.put(f"x{i} = vector(t[{2 + i}] + line * n * {dtype.itemsize}, n, {scalar_name(dtype)})")
+        writer.put(f"x{i} = vector(t[{2 + i}] + line * n * {dtype.itemsize}, n, {scalar_type(dtype)})")
 
     def before(left: str, right: str) -> str:
         return f"combine({', '.join(f'x{i}[{left}], x{i}[{right}]' for i in range(len(dtypes)))})[0]"

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 
 from gspmd.ir.graph import Region, Value
 from gspmd.ops.folding import Steps
-from gspmd.runtime.fusion.codegen import expression, scalar_name
+from gspmd.ops.rules import scalar_type
+from gspmd.runtime.fusion.codegen import expression
 
 _HEAD = '''"""A fold by a region, generated."""
 from numba import cfunc, njit, types
@@ -31,7 +32,7 @@ class RegionWriter:
         self.depth = 0
         self.count = len(region.results)
         dtypes = [v.type.dtype for v in region.results]
-        self.dtypes, self.sizes = [scalar_name(t) for t in dtypes], [t.itemsize for t in dtypes]
+        self.dtypes, self.sizes = [scalar_type(t) for t in dtypes], [t.itemsize for t in dtypes]
 
     def text(self) -> str:
         """All that was written."""
