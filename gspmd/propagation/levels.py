@@ -19,6 +19,7 @@ _LEVELS: dict[tuple[str, Direction], int] = {
     ("equal", "backward"): 0,
     ("equal", "sideways"): 0,
     ("fewer", "forward"): 3,  # broadcast: what little says of much, such as a bias of activations
+    ("part", "forward"): 1,  # what one operand says of a result that others complete, such as indices of a gather's
     ("fewer", "backward"): 3,  # what a reduction's result says of its operand
     ("fewer", "sideways"): 2,
     ("more", "forward"): 1,  # reduction
@@ -30,25 +31,6 @@ _LEVELS: dict[tuple[str, Direction], int] = {
 }
 
 
-def step_level(
-    source: frozenset[int], target: frozenset[int], direction: Direction, cut: frozenset[int] = frozenset()
-) -> int:
-    """The level at which a tensor with the source's factors may tell one with the target's; NEVER if none is shared.
-
-    Factors that are `cut` do not make tensors differ: a row of a stack, or a part of a cache, and the whole have all
-    dimensions in common.
-    """
-    if not source & target:
-        return NEVER
-    if source - cut == target - cut:
-        relation = "equal"
-    elif source < target:
-        relation = "fewer"
-    else:
-        relation = "more" if source > target else "neither"
-    return _LEVELS[relation, direction]
-
-
 def level_matrix(
     factors: Sequence[frozenset[int]],
     operands: int,
@@ -57,17 +39,24 @@ def level_matrix(
 ) -> tuple[tuple[int, ...], ...]:
     """`matrix[source][target]`: the level of every step of an op, whose first tensors are its operands.
 
-    Nothing is told in directions that are `silent`.
+    Nothing is told in directions that are `silent`. Factors that are `cut` do not make tensors differ: a row of a stack,
+    or a part of a cache, and the whole have all dimensions in common.
     """
+    given = frozenset[int]().union(*factors[:operands])
 
     def level(source: int, target: int) -> int:
         if (source < operands) == (target < operands):
             direction: Direction = "sideways"
         else:
             direction = "forward" if source < operands else "backward"
-        if source == target or direction in silent:
+        a, b = factors[source], factors[target]
+        if source == target or direction in silent or not a & b:
             return NEVER
-        return step_level(factors[source], factors[target], direction, cut)
+        if a - cut == b - cut:
+            return _LEVELS["equal", direction]
+        if a < b:
+            return _LEVELS["part" if direction == "forward" and b <= given else "fewer", direction]
+        return _LEVELS["more" if a > b else "neither", direction]
 
     numbers = range(len(factors))
     return tuple(tuple(level(s, t) for t in numbers) for s in numbers)

@@ -100,29 +100,17 @@ def _wishes(plan: Plan, sharding: Sharding, views: list[View], t: int, level: in
 def _factor_wishes(plan: Plan, d: DimPlan, views: list[View], t: int, f: int, level: int) -> list[_Wish]:
     """The wishes for a factor: lowest level, largest tensor, most parts, first operand.
 
-    The first takes over a longer one that agrees; one that disagrees stands in where the axes of those before it are
-    taken.
+    A later one adds to those before it if it is longer and agrees with them, and stands in where their axes are taken.
     """
     mine = views[t].axes[f]
-    offers: list[tuple[tuple[int, int, int, int, int], int]] = []
     least = SHIFTED if f in plan.shifted else 0
+    wishes: list[_Wish] = []
     for s, view in enumerate(views):
         rank = max(plan.levels[s][t], least)
         if rank <= level and (theirs := view.axes.get(f)) and theirs != mine and is_prefix(mine, theirs):
-            offers.append(((rank, -plan.volumes[s], -parts(theirs), s, f), s))
-    if not offers:
-        return []
-    offers.sort()
-    order, source = offers[0]
-    axes = views[source].axes[f]
-    others: list[_Wish] = []
-    for rank, s in offers[1:]:
-        theirs = views[s].axes[f]
-        if is_prefix(axes, theirs):
-            axes, source = theirs, s
-        elif not is_prefix(theirs, axes):
-            others.append(_Wish(rank, d, f, theirs, s, views[s].dims[f]))
-    return [_Wish(order, d, f, axes, source, views[source].dims[f]), *others]
+            order = (rank, -plan.volumes[s], -parts(theirs), s, f)
+            wishes.append(_Wish(order, d, f, theirs, s, view.dims[f]))
+    return wishes
 
 
 def _moved_wish(plan: Plan, d: DimPlan, sharding: Sharding, views: list[View], t: int, f: int) -> _Wish | None:

@@ -122,6 +122,21 @@ def test_a_bias_does_not_decide_how_activations_are_split() -> None:
     assert result(toy, y) == {"wide": "[data, _]", "y": "[data, _]"}
 
 
+def test_indices_decide_how_what_is_looked_up_is_split_before_weights_do() -> None:
+    """The result of a lookup is made of table and indices: these are no bias."""
+    toy = Toy(MESH)
+    table, tokens, w = toy.param(64, 16), toy.param(8, 32, at="[data, _]"), toy.param(16, 16, at="[data, model]")
+    embedded = toy.op("Vd,bs->bsd", table, tokens, name="embedded")
+    y = toy.op("bsd,df->bsf", embedded, w, name="y")
+    assert result(toy, y) == {"embedded": "[data, _, _]", "y": "[data, _, model]"}
+
+
+def test_what_a_small_tensor_adds_to_an_axis_of_a_larger_one_waits_for_the_larger_one() -> None:
+    toy = Toy(MESH)
+    large, small = toy.param(64, 64, 8, at="[data, model, _]"), toy.param(64, at="[model+data]")
+    assert result(toy, toy.op("mnr,n->mn", large, small, name="y")) == {"y": "[data, model]"}
+
+
 def test_residual_keeps_activations_against_a_weight_split() -> None:
     toy = Toy(MESH)
     x, w = toy.param(16, 32, at="[data, _]"), toy.param(32, 32, at="[_, data]")
