@@ -17,7 +17,7 @@ def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
     reader.start()
     check_writable(str(pipe))
-    write_text(str(pipe), "text")
+    write_text(str(pipe), lambda: "text")
     reader.join(timeout=10)
     assert read == [b"text"]
     assert pipe.is_fifo()
