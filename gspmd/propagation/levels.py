@@ -39,8 +39,8 @@ def level_matrix(
 ) -> tuple[tuple[int, ...], ...]:
     """`matrix[source][target]`: the level of every step of an op, whose first tensors are its operands.
 
-    Nothing is told in directions that are `silent`. Factors that are `cut` do not make tensors differ: a row of a stack,
-    or a part of a cache, and the whole have all dimensions in common.
+    Nothing is told in directions that are `silent`. Factors that are `cut` do not make tensors differ: a row of a
+    stack, or a part of a cache, and the whole have all dimensions in common.
     """
     given = frozenset[int]().union(*factors[:operands])
 
