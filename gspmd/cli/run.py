@@ -7,7 +7,6 @@ import os
 import runpy
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from gspmd.driver.module import Module
 from gspmd.driver.watch import CHECK_VARIABLE, require_checked
 from gspmd.frontend.tree import flatten
 from gspmd.inspect.check import compare_results
+from gspmd.inspect.reference import Reference
 from gspmd.ir.errors import UsageError
 from gspmd.ir.opdef import Array
 from gspmd.runtime.environment import world
@@ -92,12 +92,11 @@ def _run_program(arguments: argparse.Namespace) -> int:
     compiled = compiled_of(arguments, module)
     _check_ranks(compiled)
     _tell_if_whole(compiled)
-    nested = module.nest(arrays)
     progress("running")
-    results = [np.asarray(x) for x in flatten(compiled(*nested))[0]]
+    results = [np.asarray(x) for x in flatten(compiled(*module.nest(arrays)))[0]]
     progress("")
     if arguments.check:
-        _check(module, nested, results)
+        _check(module, arrays, results)
     if world().rank == 0:
         names = _output_names(module)
         if arguments.outputs is not None:
@@ -126,7 +125,7 @@ def _tell_if_whole(compiled: Compiled) -> None:
         )
 
 
-def _check(module: Module, nested: tuple[Any, ...], results: list[Array]) -> None:
+def _check(module: Module, arrays: list[Array], results: list[Array]) -> None:
     """Compare with one device; a program that was compiled before is compared with the simulator, by other ranks."""
     against = "the simulator" if module.program.is_local else "one device"
     if module.program.is_local and world().size == 1:
@@ -134,8 +133,7 @@ def _check(module: Module, nested: tuple[Any, ...], results: list[Array]) -> Non
             f"--check finds nothing to compare with: {module.program.name} is at stage {module.program.stage} already",
             fix="check the program that it was compiled from, or run it on ranks",
         )
-    expected = flatten(module.run(*nested))[0]
-    tally = compare_results(results, expected, "the program", against)
+    tally = compare_results(results, Reference(module.run_flat, arrays), "the program", against)
     if world().rank == 0:
         notice(f"check: {tally.text(against)}")
 

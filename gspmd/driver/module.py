@@ -81,9 +81,13 @@ class Module:
 
     def run(self, *arguments: Any) -> Any:
         """Run on one device (a program at a local stage: on all devices of its mesh, in this process)."""
+        return self.unflatten(self.run_flat(self.whole(arguments)))
+
+    def run_flat(self, arrays: Sequence[NumpyArray]) -> list[NumpyArray]:
+        """What `run` computes, from leaves to leaves: whole arrays of the input types."""
         if self._executor is None:
             self._executor = executor_for(self.program)
-        return self.unflatten(self._executor.run_whole(self.whole(arguments)))
+        return self._executor.run_whole(arrays)
 
     def flatten(self, arguments: tuple[Any, ...]) -> list[Any]:
         """The leaves of a call's arguments; raises ExecutionError if they nest otherwise than the program's."""

@@ -12,6 +12,7 @@ import numpy as np
 from gspmd.driver.module import Module
 from gspmd.frontend.tree import flatten
 from gspmd.inspect.check import Tally, compare_results
+from gspmd.inspect.reference import Reference
 from gspmd.ir.errors import ExecutionError
 from gspmd.ir.opdef import Array
 from gspmd.runtime.environment import world
@@ -45,7 +46,7 @@ class CallChecker:
 
     def after_call(self, arguments: list[Array], results: Any) -> None:
         """Compare one call's results; raises ExecutionError, on every rank, if they differ."""
-        expected, _ = flatten(self.module.run(*self.module.nest(arguments)))
+        expected = Reference(self.module.run_flat, arguments)
         actual = [np.asarray(x) for x in flatten(results)[0]]
         _TOTAL.add(compare_results(actual, expected, f"call {self.calls} of {self.module.program.name}"))
 

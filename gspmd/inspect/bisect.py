@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from gspmd.inspect.check import compare_results
 from gspmd.inspect.provenance import Pass
+from gspmd.inspect.reference import Reference
 from gspmd.ir.errors import GspmdError
 from gspmd.ir.graph import Node, Program, Region, Value
 from gspmd.ir.location import Location
@@ -60,7 +61,7 @@ class Culprit:
 
 def bisect(program: Program, steps: Sequence[Step], arrays: Sequence[Array]) -> Culprit | None:
     """The first pass that changes what a program computes for some arguments, and the op; None if none does."""
-    expected = executor_for(program).run_whole(arrays)
+    expected = Reference(executor_for(program).run_whole, arrays)
     now = program
     for i, step in enumerate(steps):
         try:
@@ -92,7 +93,7 @@ def _wrong(program: Program, count: int, steps: Sequence[Step], arrays: Sequence
     if not beginning.body.results:
         return False
     try:
-        expected = executor_for(beginning).run_whole(given)
+        expected = Reference(executor_for(beginning).run_whole, given)
         for step in steps:
             beginning = step.run(beginning)
         verify(beginning, OPS)

@@ -32,12 +32,19 @@ class Comparison:
 
 
 def compare(
-    actual: Any, expected: Any, magnitude: Any = None, terms: int = 1, *, exact: bool = False, scale_dtype: Any = None
+    actual: Any,
+    expected: Any,
+    magnitude: Any = None,
+    terms: int = 1,
+    *,
+    exact: bool = False,
+    scale_dtype: Any = None,
+    allowance: Any = 0.0,
 ) -> Comparison:
     """Compare an array with what it should be; dtypes and shapes must agree.
 
     `terms` is the length of the longest sum behind an element. `scale_dtype` names the coarsest dtype that took part in
-    the computation, when it is not the arrays' own.
+    the computation, when it is not the arrays' own. `allowance` is what floats may differ by whatever their size.
     """
     a, e = np.asarray(actual), np.asarray(expected)
     if a.dtype != e.dtype or a.shape != e.shape:
@@ -52,6 +59,7 @@ def compare(
         x, y = a.astype(wide), e.astype(wide)
         size = _scale(y) if magnitude is None else np.broadcast_to(np.abs(np.asarray(magnitude, wide)), y.shape)
         bound = FACTOR * eps * sqrt(max(terms, 1)) * np.maximum(size, np.abs(y)) + tiny(a.dtype)
+        bound = np.maximum(bound, allowance)
         error = np.abs(x - y)
         same = (x == y) | (_isnan(x) & _isnan(y))
         error = np.where(same, 0.0, np.where(np.isnan(error), np.inf, error))

@@ -26,6 +26,25 @@ def f(x):
     return gnp.roll(x, 1, axis=0) + gnp.roll(gnp.roll(x, 1, axis=0), 1, axis=0)
 """
 
+RESIDUAL = """\
+import numpy as np
+
+import gspmd
+import gspmd.numpy as gnp
+from gspmd import TensorType
+
+
+@gspmd.program(TensorType("f32", (6, 6)), TensorType("f32", (6,)))
+def f(a, b):
+    a = gspmd.shard(a, gspmd.Mesh({"data": 3}), "data", None)
+    return gnp.linalg.norm(b - a @ gnp.linalg.solve(a.T @ a, a.T @ b))
+
+
+if __name__ == "__main__":
+    rng = np.random.default_rng(0)
+    gspmd.jit(f)(rng.standard_normal((6, 6)), rng.standard_normal(6))
+"""
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -54,6 +73,17 @@ def test_inputs_go_by_name_or_in_order(folder: Path) -> None:
         assert compare(result(folder, "run", "model.py:good", "--inputs", other), named, exact=True)
     typed = result(folder, "run", "model.py:untyped", "--inputs", "named.npz")
     assert typed.shape == (7, 4)
+
+
+@pytest.mark.parametrize("file", ["residual.py:f", "residual.py"])
+def test_a_residual_passes_with_an_allowance_that_is_told(folder: Path, file: str) -> None:
+    (folder / "residual.py").write_text(RESIDUAL)
+    if ":" in file:
+        outcome = forked(folder, "run", file, "--check", "--random", "0")
+    else:
+        outcome = gspmd(folder, "run", file, "--check")  # a script is told when its process ends
+    assert outcome.code == 0, outcome
+    assert re.match(r"check: compared 1 array .*; 1 array allowed 8 times what moving the inputs", outcome.err), outcome
 
 
 def test_bf16_goes_in_and_out(folder: Path) -> None:
