@@ -12,7 +12,7 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
-from itertools import combinations, permutations
+from itertools import permutations
 from math import lcm, prod
 
 from gspmd.ir.axes import Axes, atoms, common_prefix, cut_points, first_overlap, parts, without_prefix
@@ -270,16 +270,24 @@ def _permutes(problem: Problem, state: State, d: int, used: frozenset[Axis], hel
 
 
 def _reductions(problem: Problem, state: State, held: int) -> Iterator[tuple[Move, State]]:
-    """Some of the unreduced atoms are reduced, and the result kept whole or scattered over a dimension."""
-    going = sorted(state.unreduced - problem.target.unreduced, key=_by_name)
-    for k in range(1, len(going) + 1):
-        for chosen in combinations(going, k):
+    """Some of the unreduced atoms are reduced, and the result kept whole or scattered over a dimension.
+
+    Reduced together are all of them, all that no dimension wants, or one. Scattered together are those that stand side
+    by side in a dimension of the target, or all that dimensions want; one after the other sends no more bytes.
+    """
+    going = tuple(sorted(state.unreduced - problem.target.unreduced, key=_by_name))
+    unwanted = tuple(p for p in going if p not in problem.home)
+    for chosen in dict.fromkeys((going, unwanted, *((p,) for p in going))):
+        if chosen:
             n = parts(chosen)
-            left = state.unreduced.difference(chosen)
-            yield Move(MoveKind.REDUCE, 2 * (n - 1) / n * held, axes=chosen), State(state.dims, left)
-            if not all(p in problem.home for p in chosen):
-                continue
-            for d in range(len(state.dims)):
-                for order in permutations(chosen):
-                    dims = _put(state, (d, state.dims[d] + order)).dims
-                    yield Move(MoveKind.REDUCE_SCATTER, (n - 1) / n * held, d, axes=order), State(dims, left)
+            left = State(state.dims, state.unreduced.difference(chosen))
+            yield Move(MoveKind.REDUCE, 2 * (n - 1) / n * held, axes=chosen), left
+    wanted = [tuple(p for p in axes if p in going) for axes in problem.target.dims]
+    runs = {axes[i:j] for axes in wanted for j in range(1, len(axes) + 1) for i in range(j)}
+    runs |= {tuple(p for axes in wanted for p in axes)} - {()}
+    for chosen in sorted(runs, key=lambda axes: [_by_name(p) for p in axes]):
+        n = parts(chosen)
+        for d, axes in enumerate(state.dims):
+            dims = _put(state, (d, axes + chosen)).dims
+            scattered = State(dims, state.unreduced.difference(chosen))
+            yield Move(MoveKind.REDUCE_SCATTER, (n - 1) / n * held, d, axes=chosen), scattered
