@@ -32,7 +32,7 @@ from gspmd.ops.elementwise import ADD, AND, CLAMP, COMPARE, SELECT, SUBTRACT
 from gspmd.ops.hold_once import only_first
 from gspmd.ops.layout import BROADCAST_IN_DIM, RESHAPE, TRANSPOSE
 from gspmd.ops.literal import IOTA, full, scalar
-from gspmd.ops.moving import CONCATENATE, SLICE
+from gspmd.ops.moving import CONCATENATE, section
 from gspmd.ops.reduce import scalar_region
 from gspmd.ops.starts import as_i32
 
@@ -50,9 +50,7 @@ def _columns(b: Builder, indices: Value, at: int) -> list[Value]:
         return [indices]
     found: list[Value] = []
     for k in range(shape[at]):
-        start, limit = [0] * len(shape), list(shape)
-        start[at], limit[at] = k, k + 1
-        column = SLICE(b, indices, start=tuple(start), limit=tuple(limit), stride=(1,) * len(shape))
+        column = section(b, indices, at, k, k + 1)
         found.append(RESHAPE(b, column, shape=ResultShape(shape[:at] + shape[at + 1 :])))
     return found
 

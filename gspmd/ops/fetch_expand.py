@@ -17,7 +17,7 @@ from gspmd.ops.elementwise import SELECT
 from gspmd.ops.elementwise.expression import Expression
 from gspmd.ops.fetch_plan import FetchPlan, Hop, Reading, geometry
 from gspmd.ops.literal import scalar
-from gspmd.ops.moving import CONCATENATE, PAD, SLICE
+from gspmd.ops.moving import CONCATENATE, PAD, section
 from gspmd.ops.slicing import DYNAMIC_SLICE
 
 
@@ -46,7 +46,7 @@ class _Fetch:
         buffer = self._padded(buffer, plan.pad_low, plan.pad_high)
         lo = None
         if plan.slice_at is not None:
-            part = self._slice(buffer, plan.slice_at, plan.slice_at + width)
+            part = section(self.b, buffer, self.dim, plan.slice_at, plan.slice_at + width)
         else:
             lo = cells.first_read(self.b, self.r, self._place)
             part = self._dynamic(buffer, lo - self._start() + plan.pad_low)
@@ -57,7 +57,7 @@ class _Fetch:
         return cells.replaced_outside(self.b, part, self.dim, lo.value, self.r.size, fill)
 
     def _hop(self, hop: Hop) -> Value:
-        slab = self._slice(self.x, hop.low, hop.high)
+        slab = section(self.b, self.x, self.dim, hop.low, hop.high)
         if not hop.rounds:
             return slab
         got: Value | None = None
@@ -76,7 +76,7 @@ class _Fetch:
         low, high = hop.spans[round_] if hop.spans else (hop.low, hop.high)
         moved = AFFINE_PERMUTE(
             self.b,
-            self._slice(self.x, low, high),
+            section(self.b, self.x, self.dim, low, high),
             axes=self.r.axes,
             add=hop.add,
             mul=hop.mul,
@@ -116,14 +116,6 @@ class _Fetch:
         """Where the buffer begins."""
         at = self.plan.start
         return self._floor(at.mul, at.add, at.div) * at.scale + at.offset
-
-    def _slice(self, x: Value, low: int, high: int) -> Value:
-        shape = x.type.shape
-        if (low, high) == (0, shape[self.dim]):
-            return x
-        start, limit = [0] * len(shape), list(shape)
-        start[self.dim], limit[self.dim] = low, high
-        return SLICE(self.b, x, start=tuple(start), limit=tuple(limit), stride=(1,) * len(shape))
 
     def _dynamic(self, x: Value, at: Expression) -> Value:
         shape, none = list(x.type.shape), scalar(self.b, 0, "i32")

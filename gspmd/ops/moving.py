@@ -251,11 +251,9 @@ def _concatenate_vjp(gradient: Gradient, node: Node, cotangents: Sequence[Value 
     dim, at = attrs.dimension, 0
     parts: list[Value | None] = []
     for x in node.operands:
-        start, limit = [0] * ct.type.rank, list(ct.type.shape)
-        start[dim] = at
-        at = limit[dim] = at + x.type.shape[dim]
-        ones = (1,) * ct.type.rank
-        parts.append(SLICE(gradient.builder, ct, start=tuple(start), limit=tuple(limit), stride=ones))
+        end = at + x.type.shape[dim]
+        parts.append(section(gradient.builder, ct, dim, at, end))
+        at = end
     return parts
 
 
@@ -314,14 +312,21 @@ REVERSE: OpDef[ReverseAttrs] = OpDef(
 )
 
 
+def section(builder: Builder, value: Value, dim: int, low: int, high: int) -> Value:
+    """The elements [low, high) along a dimension."""
+    shape = value.type.shape
+    if (low, high) == (0, shape[dim]):
+        return value
+    start = tuple(low if d == dim else 0 for d in range(len(shape)))
+    limit = tuple(high if d == dim else n for d, n in enumerate(shape))
+    return SLICE(builder, value, start=start, limit=limit, stride=(1,) * len(shape))
+
+
 def fit(builder: Builder, value: Value, dim: int, size: int) -> Value:
     """The value with so many elements along a dimension: cut off at the end, or padded there with zeros."""
     shape = value.type.shape
-    if shape[dim] == size:
-        return value
-    if shape[dim] > size:
-        limit = tuple(size if d == dim else n for d, n in enumerate(shape))
-        return SLICE(builder, value, start=(0,) * len(shape), limit=limit, stride=(1,) * len(shape))
+    if shape[dim] >= size:
+        return section(builder, value, dim, 0, size)
     high = tuple(size - n if d == dim else 0 for d, n in enumerate(shape))
     none = (0,) * len(shape)
     return PAD(builder, value, scalar(builder, 0, value.type.dtype), low=none, high=high, interior=none)

@@ -21,7 +21,7 @@ from gspmd.ops import layout
 from gspmd.ops.elementwise.expression import Expression
 from gspmd.ops.indexing import SCATTER
 from gspmd.ops.literal import IOTA, full
-from gspmd.ops.moving import SLICE
+from gspmd.ops.moving import section
 from gspmd.ops.reduce import REDUCE, canonical_monoid
 from gspmd.ops.rules import differentiable, require, require_count, require_dims, require_kind
 from gspmd.ops.window.sides import KINDS
@@ -80,10 +80,7 @@ def _cumulative_localize(ctx: Localizer, operands: Sequence[Value]) -> Sequence[
         return (own,)
     shape = own.type.shape
     at = 0 if attrs.reverse else shape[d] - 1
-    start, limit = [0] * len(shape), list(shape)
-    start[d], limit[d] = at, at + 1
-    last = SLICE(b, own, start=tuple(start), limit=tuple(limit), stride=(1,) * len(shape))
-    totals = ctx.all_gather(last, d, axes)
+    totals = ctx.all_gather(section(b, own, d, at, at + 1), d, axes)
     number = IOTA(b, shape=ResultShape(totals.type.shape), dtype=as_dtype("i32"), dimension=d)
     here = Expression(b, ctx.index(axes)).spread(totals.type.shape)
     before = Expression(b, number).compare("GT" if attrs.reverse else "LT", here)

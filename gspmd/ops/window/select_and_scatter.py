@@ -28,7 +28,7 @@ from gspmd.ops.elementwise.expression import Expression
 from gspmd.ops.fetch import FETCH
 from gspmd.ops.fetch_plan import Geometry, Reading, geometry
 from gspmd.ops.literal import scalar
-from gspmd.ops.moving import SLICE
+from gspmd.ops.moving import section
 from gspmd.ops.reduce import CUSTOM, scalar_region
 from gspmd.ops.rules import require, require_kind
 from gspmd.ops.slicing import DYNAMIC_SLICE
@@ -280,9 +280,7 @@ def _part(ctx: Localizer, x: Value, d: int, first: int, more: Expression | None,
     """So many elements along a dimension, from `first + more` on."""
     b, shape = ctx.builder, list(x.type.shape)
     if more is None:
-        start, limit = [0] * len(shape), list(shape)
-        start[d], limit[d] = first, first + length
-        return SLICE(b, x, start=tuple(start), limit=tuple(limit), stride=(1,) * len(shape))
+        return section(b, x, d, first, first + length)
     shape[d] = length
     none = scalar(b, 0, "i32")
     starts = [(more + first).value if i == d else none for i in range(len(shape))]
