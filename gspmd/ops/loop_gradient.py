@@ -9,13 +9,12 @@ pullback adds to what it is given.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from gspmd.ir.attrs import ResultShape
 from gspmd.ir.builder import Builder
 from gspmd.ir.errors import TraceError
 from gspmd.ir.graph import Node, Region, Value
-from gspmd.ir.opdef import Gradient
+from gspmd.ir.opdef import Gradient, trips
 from gspmd.ir.types import TensorType
 from gspmd.ops.elementwise import ADD, COMPARE, SUBTRACT
 from gspmd.ops.layout import RESHAPE
@@ -43,11 +42,6 @@ def copied(region: Region) -> Region:
     return builder.region(inline(builder, region, params))
 
 
-def _trip_count(node: Node) -> int | None:
-    attrs: Any = node.attrs
-    return attrs.trip_count
-
-
 def _changing(node: Node) -> list[int]:
     """The carries that the body does not hand on untouched."""
     body = node.regions[1]
@@ -65,7 +59,7 @@ def while_save(gradient: Gradient, node: Node) -> tuple[Sequence[Value], Sequenc
 
     A loop that never runs, or nobody knows how often, is re-emitted as it is.
     """
-    b, count, changing, n = gradient.builder, _trip_count(node), _changing(node), len(node.operands)
+    b, count, changing, n = gradient.builder, trips(node), _changing(node), len(node.operands)
     if not count:
         return node.op.emit(b, node.operands, node.attrs, tuple(map(copied, node.regions)), node.loc), ()
     carried = [node.operands[i].type for i in changing]
@@ -96,7 +90,7 @@ def while_vjp(gradient: Gradient, node: Node, cotangents: Sequence[Value | None]
     The node's results are followed by the stacks if it has been saved; else the loop is run again to have them. Raises
     TraceError for a loop of unknown length.
     """
-    count, n = _trip_count(node), len(node.operands)
+    count, n = trips(node), len(node.operands)
     wanted = [differentiable(x.type) for x in node.operands]
     given = list(cotangents[:n])
     if all(ct is None for ct in given) or not any(wanted):
