@@ -20,6 +20,7 @@ Assignment = tuple[tuple[int, Axes], ...]  # (factor, axes), by factor; factors 
 
 _MOST_VIEWS = 4
 _MOST_CANDIDATES = 64
+_MOST_PLACES = 4
 _UNSPLIT = DimSharding()
 
 
@@ -97,7 +98,7 @@ def candidates(rule: Rule, shardings: tuple[Sharding, ...]) -> tuple[Assignment,
     for k in range(1, min(len(views), _MOST_VIEWS) + 1):
         for order in permutations(views, k):
             merged = _merge(order)
-            for variant in (merged, _moved(rule, merged)):
+            for variant in (merged, *_moved(rule, merged)):
                 found.setdefault(tuple(sorted(_realisable(rule, variant).items())))
             if len(found) >= _MOST_CANDIDATES:
                 return tuple(found)
@@ -121,8 +122,11 @@ def _merge(order: tuple[Assignment, ...]) -> dict[int, Axes]:
     return merged
 
 
-def _moved(rule: Rule, assignment: dict[int, Axes]) -> dict[int, Axes]:
-    """Axes on factors that are whole or read through an access go to a pass factor with room: unsplit, large."""
+def _moved(rule: Rule, assignment: dict[int, Axes]) -> list[dict[int, Axes]]:
+    """Axes on factors that are whole or read through an access go to a pass factor with room: unsplit, large.
+
+    One way for each pass factor that they may rather go to.
+    """
     awkward = {d.factor for t in rule.tensors for d in t if isinstance(d, Access)}
     awkward |= {f for f, factor in enumerate(rule.factors) if factor.kind == "whole"}
     out = {f: a for f, a in assignment.items() if f not in awkward}
@@ -131,11 +135,23 @@ def _moved(rule: Rule, assignment: dict[int, Axes]) -> dict[int, Axes]:
         for f, factor in sorted(enumerate(rule.factors), key=lambda item: -item[1].size)
         if factor.kind == "pass" and f not in awkward and all(_carries(t, f) for t in rule.results)
     ]
-    for f in awkward:
-        axes = assignment.get(f, ())
-        if not axes or any(overlaps(axes, a) for a in out.values()):
+    going = [f for f in awkward if assignment.get(f)]
+    if not going or not shared:
+        return [out]
+    by_room = sorted(shared, key=lambda g: bool(out.get(g)))
+    return [_placed(rule, assignment, out, going, [rather, *by_room]) for rather in by_room[:_MOST_PLACES]]
+
+
+def _placed(
+    rule: Rule, assignment: dict[int, Axes], kept: dict[int, Axes], going: list[int], places: list[int]
+) -> dict[int, Axes]:
+    """The kept assignment with the axes of factors on the first place that has room for them."""
+    out = dict(kept)
+    for f in going:
+        axes = assignment[f]
+        if any(overlaps(axes, a) for a in out.values()):
             continue
-        for g in sorted(shared, key=lambda g: bool(out.get(g))):
+        for g in places:
             joined = canonical(out.get(g, ()) + axes)
             if parts(joined) <= rule.factors[g].size:
                 out[g] = joined

@@ -158,6 +158,8 @@ def _work(rule: Rule, split: dict[int, Axes]) -> int:
 def _halo_bytes(rule: Rule, operands: tuple[TensorType, ...], needs: list[Sharding], split: dict[int, Axes]) -> float:
     """Wire bytes of the halos that access dimensions fetch."""
     total = 0.0
+    if not all(f.size for f in rule.factors):
+        return total
     for tensor, type_, need in zip(rule.operands, operands, needs, strict=True):
         for d, dim in enumerate(tensor):
             if not isinstance(dim, Access) or not need.dims[d].axes:

@@ -67,6 +67,8 @@ MATRICES = (
     op("triangular_solve:rows", X4, "triangular_solve(f32[8, 16, 16], f32[8, 16@x, 24])", "_, x, _", definite=True),
     op("triangular_solve:matrix_rows", X4, "triangular_solve(f32[8, 16@x, 16], f32[8, 16, 24])", "_, _, _",
        definite=True),
+    op("triangular_solve:from_the_right", XY, "triangular_solve(f32[24, 32@y, 32], f32[24, 64@y, 32]) left_side=false",
+       "x, _, y", definite=True),
     op("triangular_solve:2d", XY, "triangular_solve(f32[8@x, 16, 16], f32[8@x, 16, 24@y])", "x, _, y", definite=True),
     op("qr:batch", X2, "qr(f32[8@x, 16, 12])", "x, _, _", "x, _, _"),
     op("lu:batch", X4, "lu(f32[8@x, 16, 16])", "x, _, _", "x, _", "x, _", definite=True),
