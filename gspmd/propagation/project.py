@@ -41,14 +41,17 @@ class DimPlan:
 class Plan:
     """A rule as propagation uses it; tensors are the operands, then the results.
 
-    `whole` are the dimensions of each tensor that the op needs whole, `roomy` the factors, each a dimension by itself,
-    that can take their axes; the largest first. `shifted` are factors that an access reads at places so far off that
-    equal splits of both sides keep little where it is: hints to be followed where nothing else is known.
+    `shared[source][target]` is the size of what a tensor has in common with another one: of a table no more than a row,
+    as what is looked up has no other, but of the indices all. `whole` are the dimensions of each tensor that the op
+    needs whole, `roomy` the factors, each a dimension by itself, that can take their axes; the largest first. `shifted`
+    are factors that an access reads at places so far off that equal splits of both sides keep little where it is: hints
+    to be followed where nothing else is known.
     """
 
     sizes: tuple[int, ...]
     tensors: tuple[tuple[DimPlan, ...], ...]
     volumes: tuple[int, ...]
+    shared: tuple[tuple[int, ...], ...]
     levels: tuple[tuple[int, ...], ...]
     visits: tuple[int, ...]  # the distinct levels at which any step happens, lowest first
     whole: tuple[tuple[int, ...], ...]
@@ -78,6 +81,7 @@ def plan_of(rule: Rule) -> Plan:
     levels = level_matrix(factors, len(rule.operands), rule.silent, _cut(rule, factors))
     visits = tuple(sorted({level for row in levels for level in row if level != NEVER}))
     volumes = tuple(_volume(rule, t) for t in rule.tensors)
+    shared = tuple(tuple(prod(rule.factors[f].size for f in a & b) for b in factors) for a in factors)
     whole = tuple(_whole_dims(rule, t) for t in rule.tensors)
     roomy = _roomy(rule)
     shifted = frozenset(f for t in rule.tensors for d in t if (f := _shifted(rule, d)) is not None)
@@ -85,7 +89,7 @@ def plan_of(rule: Rule) -> Plan:
     if any(whole) and any(roomy) and not rule.silent:
         late.add(MOVED)
     visits = tuple(sorted({*visits, *late}))
-    return Plan(tuple(f.size for f in rule.factors), tensors, volumes, levels, visits, whole, roomy, shifted)
+    return Plan(tuple(f.size for f in rule.factors), tensors, volumes, shared, levels, visits, whole, roomy, shifted)
 
 
 @lru_cache(maxsize=1 << 10)

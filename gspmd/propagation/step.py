@@ -98,7 +98,7 @@ def _wishes(plan: Plan, sharding: Sharding, views: list[View], t: int, level: in
 
 
 def _factor_wishes(plan: Plan, d: DimPlan, views: list[View], t: int, f: int, level: int) -> list[_Wish]:
-    """The wishes for a factor: lowest level, largest tensor, most parts, first operand.
+    """The wishes for a factor: lowest level, most in common with the target, most parts, first operand.
 
     A later one adds to those before it if it is longer and agrees with them, and stands in where their axes are taken.
     """
@@ -108,7 +108,7 @@ def _factor_wishes(plan: Plan, d: DimPlan, views: list[View], t: int, f: int, le
     for s, view in enumerate(views):
         rank = max(plan.levels[s][t], least)
         if rank <= level and (theirs := view.axes.get(f)) and theirs != mine and is_prefix(mine, theirs):
-            order = (rank, -plan.volumes[s], -parts(theirs), s, f)
+            order = (rank, -plan.shared[s][t], -parts(theirs), s, f)
             wishes.append(_Wish(order, d, f, theirs, s, view.dims[f]))
     return wishes
 

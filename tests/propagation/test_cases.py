@@ -131,6 +131,12 @@ def test_indices_decide_how_what_is_looked_up_is_split_before_weights_do() -> No
     assert result(toy, y) == {"embedded": "[data, _, _]", "y": "[data, _, model]"}
 
 
+def test_rows_of_indices_go_before_features_of_a_table_however_large_it_is() -> None:
+    toy = Toy(MESH)
+    table, tokens = toy.param(1024, 16, at="[_, data]"), toy.param(8, 32, at="[data, _]")
+    assert result(toy, toy.op("Vd,bs->bsd", table, tokens, name="embedded")) == {"embedded": "[data, _, _]"}
+
+
 def test_what_a_small_tensor_adds_to_an_axis_of_a_larger_one_waits_for_the_larger_one() -> None:
     toy = Toy(MESH)
     large, small = toy.param(64, 64, 8, at="[data, model, _]"), toy.param(64, at="[model+data]")

@@ -30,6 +30,15 @@ def stacked_gradient(x: Any, w: Any, v: Any) -> Any:
     return gspmd.grad(lambda a, b: (stacked(x, a, b) ** 2).mean(), argnums=(0, 1))(w, v)
 
 
+def saved_rows(x: Any, w: Any) -> Any:
+    """The gradient of a loop over layers: the rows that it saves are split as its carry is."""
+
+    def run(p: Any) -> Any:
+        return (gspmd.scan(lambda h, q: (gnp.tanh(h @ q), None), x, p)[0] ** 2).sum()
+
+    return gspmd.grad(run)(w)
+
+
 def rnn(xs: Any, h: Any, w: Any, u: Any) -> Any:
     def step(state: Any, x: Any) -> Any:
         after = gnp.tanh(x @ w + state @ u)
@@ -82,6 +91,7 @@ CASES = (
     case("scan_layers_3d", stacked, "f32[512@x, 256@z]", "f32[4, 256, 1024@y]", "f32[4, 1024, 256]", mesh=XYZ),
     case("scan_layers_gradient", stacked_gradient, "f32[512@x, 256]", *WEIGHTS),
     case("scan_layers_ragged", stacked, "f32[509@x, 250]", "f32[4, 250, 1000@y]", "f32[4, 1000, 250]", mesh=ODD),
+    case("scan_saved_rows", saved_rows, "f32[512@y, 256@x]", "f32[4@?, 256@?, 256@?]"),
     case("rnn_batch", rnn, "f32[16, 64@x, 256]", "f32[64, 512]", "f32[256, 512]", "f32[512, 512]"),
     case("rnn_model", rnn, "f32[16, 64@x, 256]", "f32[64, 512]", "f32[256, 512@y]", "f32[512, 512@y]"),
     case("gru_batch", gru, "f32[16, 64@x, 256]", "f32[64, 512]", "f32[256, 1536]", "f32[512, 1536]"),

@@ -42,6 +42,7 @@ CASES = (
     case("take_along", lambda a, i: gnp.take_along_axis(a, i, axis=1), "f32[256@x, 128]", "i32[256, 16]"),
     case("cache_update", cache, "f32[16@x, 128, 64@y]", "f32[16, 1, 64]", "i32[]"),
     case("cache_update_told", cache, "f32[16, 128, 64]", "f32[16@x, 1, 64@y]", "i32[]"),
+    case("cache_clash", cache, "f32[16, 128@y, 64@x]", "f32[16, 1, 64@x+y]", "i32[]"),
     case("dynamic_slice", lambda a, i: gnp.dynamic_slice(a, (i, 0), (16, 128)), "f32[256, 128@y]", "i32[]"),
     case("dynamic_slice_split", lambda a, i: gnp.dynamic_slice(a, (i, 0), (16, 128)), "f32[256@x, 128@y]", "i32[]"),
     case("sort_other", lambda a: gnp.sort(a, axis=1), "f32[256@x, 128]"),

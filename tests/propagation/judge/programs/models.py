@@ -61,6 +61,18 @@ def loss(x: Any, e: Any, labels: Any) -> Any:
     return (gnp.logsumexp(logits, axis=-1) - picked).mean()
 
 
+def language_model(e: Any, w: Any, v: Any, tokens: Any) -> Any:
+    """The mean log-probability of the next tokens, the embedding tied."""
+    x = gnp.take(e, tokens, axis=0)
+    logits = (x + mlp(gnp.rms_norm(x), w, v)) @ e.T
+    following = gnp.roll(tokens, -1, axis=1)
+    return gnp.take_along_axis(gnp.log_softmax(logits, axis=-1), following[:, :, None], axis=-1).mean()
+
+
+def language_model_gradient(e: Any, w: Any, v: Any, tokens: Any) -> Any:
+    return gspmd.grad(lambda *p: language_model(p[0], p[1], p[2], tokens), argnums=(0, 1, 2))(e, w, v)
+
+
 def step(x: Any, w: Any, v: Any) -> Any:
     """A step of gradient descent."""
     dw, dv = gradient(mlp)(x, w, v)
@@ -70,6 +82,8 @@ def step(x: Any, w: Any, v: Any) -> Any:
 HEADS = tuple("f32[256, 8@y, 32]" for _ in range(3))
 FLAT = ("f32[256, 256@y]",) * 3
 BATCH = "f32[16@x, 64, 256]"
+TOKENS = "i32[16@x, 64]"
+FSDP = ("f32[256@x, 1024]", "f32[1024, 256@x]")
 
 CASES = (
     case("mlp_model", mlp, "f32[512, 256]", "f32[256, 1024@y]", "f32[1024@y, 256]"),
@@ -105,6 +119,9 @@ CASES = (
     case("loss_vocabulary", loss, "f32[512@x, 256]", "f32[256, 4096@y]", "i32[512]"),
     case("loss_gradient", lambda x, e, t: gspmd.grad(lambda a, b: loss(a, b, t), argnums=(0, 1))(x, e),
          "f32[512@x, 256]", "f32[256, 4096@y]", "i32[512]"),
+    case("language_model_fsdp", language_model, "f32[1024, 256@x]", *FSDP, TOKENS),
+    case("language_model_gradient_fsdp", language_model_gradient, "f32[1024, 256@x]", *FSDP, TOKENS),
+    case("language_model_free_table", language_model, "f32[1024@?, 256@?]", *FSDP, TOKENS),
     case("layer_norm", lambda x, g, b: gnp.layer_norm(x) * g + b, "f32[16@x, 64, 256@y]", "f32[256]", "f32[256]",
          mesh=XY),
 )  # fmt: skip

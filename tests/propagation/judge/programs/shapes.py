@@ -56,6 +56,7 @@ CASES = (
     case("reshape_ones", to(256, 1, 128), "f32[256@x, 128@y]"),
     case("reshape_ragged", to(20, 50), "f32[1000@y]", mesh=ODD),
     case("reshape_gcd", to(24, 16), "f32[16@x, 24]"),
+    case("reshape_gcd_rest", to(10, 12), "f32[12@x, 10]", mesh=X4),
     case("slice_other_dim", lambda a: a[:, 10:100], "f32[256@x, 128]"),
     case("slice_split_dim", lambda a: a[10:200], "f32[256@x, 128]"),
     case("slice_half", lambda a: a[:128] * 2.0, "f32[256@x, 128@y]"),
