@@ -1,4 +1,4 @@
-"""Makes a finding small: fewer results, ops, annotations and mesh axes, as long as it stays the same finding."""
+"""Makes a finding small: fewer results, ops, annotations, mesh axes, elements, as long as it stays the same finding."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from gspmd.ir.types import TensorType
 from tests.fuzz.bricks import copied
 from tests.fuzz.generate import Case
 from tests.fuzz.judge import Outcome
+from tests.fuzz.sizes import smaller_sizes
 
 Judge = Callable[[Case], Outcome]
 
@@ -45,7 +46,7 @@ def _smaller(case: Case) -> Iterator[Case]:
             yield replace(case, without=tuple(n for n in case.without if n != name))
     if case.kernels:
         yield replace(case, kernels=False)
-    for make in (_fewer_results, _cut, _bypassed, _inlined, _fewer_axes, _plainer, _inside):
+    for make in (_fewer_results, _cut, _bypassed, _inlined, _fewer_axes, _plainer, _inside, smaller_sizes):
         for program in make(case.program):
             if program is not None:
                 yield replace(case, program=program)

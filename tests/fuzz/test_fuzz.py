@@ -22,6 +22,7 @@ from tests.fuzz.inputs import arguments
 from tests.fuzz.judge import judge
 from tests.fuzz.noise import within_noise
 from tests.fuzz.shrink import shrink
+from tests.fuzz.sizes import smaller_sizes
 from tests.partitioner import cases
 
 _SECONDS, _LEAST = 9, 10
@@ -88,6 +89,16 @@ def test_a_broken_pass_is_seen_and_the_program_made_small(monkeypatch: pytest.Mo
     small = shrink(case, outcome, judge, 20)
     assert judge(small).like(outcome)
     assert len(small.program.body.nodes) < len(case.program.body.nodes)
+    assert max(n for p in small.program.body.params for n in p.type.shape) < 6
+
+
+def test_sizes_shrink_wherever_they_stand() -> None:
+    program = parse_program(PROGRAM.replace("8, 6@y", "8@x, 6"), OPS)
+    found = list(smaller_sizes(program))
+    halves = next(p for p in found if p.body.params[0].type.shape == (8, 3))
+    assert [n.result.type.shape for n in halves.body.nodes] == [(8, 3), (7, 3), (8, 3), (3,)]
+    assert {p.body.params[0].type.shape for p in found} >= {(8, 5), (7, 6)}
+    assert all(judge(Case(p, 1)).kind == "ok" for p in found)
 
 
 def test_noise_explains_rounding_and_nothing_else() -> None:
