@@ -19,7 +19,7 @@ _LEVELS: dict[tuple[str, Direction], int] = {
     ("equal", "backward"): 0,
     ("equal", "sideways"): 0,
     ("fewer", "forward"): 3,  # broadcast: what little says of much, such as a bias of activations
-    ("part", "forward"): 1,  # what one operand says of a result that others complete, such as indices of a gather's
+    ("indices", "forward"): 1,  # what indices say of what is looked up at them
     ("fewer", "backward"): 3,  # what a reduction's result says of its operand
     ("fewer", "sideways"): 2,
     ("more", "forward"): 1,  # reduction
@@ -35,14 +35,16 @@ def level_matrix(
     factors: Sequence[frozenset[int]],
     operands: int,
     silent: Sequence[Direction] = (),
-    cut: frozenset[int] = frozenset(),
+    lookups: frozenset[int] = frozenset(),
 ) -> tuple[tuple[int, ...], ...]:
     """`matrix[source][target]`: the level of every step of an op, whose first tensors are its operands.
 
-    Nothing is told in directions that are `silent`. Factors that are `cut` do not make tensors differ: a row of a
-    stack, or a part of a cache, and the whole have all dimensions in common.
+    Nothing is told in directions that are `silent`. `lookups` are factors addressed by data. Where only one piece is
+    cut out along them, or put in, they do not make tensors differ: a row of a stack, or a part of a cache, and the
+    whole have all dimensions in common.
     """
     given = frozenset[int]().union(*factors[:operands])
+    cut = frozenset(f for f in lookups if sum(bool(held) and f not in held for held in factors) == 1)
 
     def level(source: int, target: int) -> int:
         if (source < operands) == (target < operands):
@@ -55,7 +57,8 @@ def level_matrix(
         if a - cut == b - cut:
             return _LEVELS["equal", direction]
         if a < b:
-            return _LEVELS["part" if direction == "forward" and b <= given else "fewer", direction]
+            looked_up = direction == "forward" and b <= given and lookups - b
+            return _LEVELS["indices" if looked_up else "fewer", direction]
         return _LEVELS["more" if a > b else "neither", direction]
 
     numbers = range(len(factors))

@@ -7,7 +7,6 @@ a dimension's split, ragged as it may become).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -78,7 +77,8 @@ def plan_of(rule: Rule) -> Plan:
     """The plan of a rule."""
     tensors = tuple(_tensor_plan(rule, t) for t in rule.tensors)
     factors = [frozenset(f for d in t for f in d.factors) for t in tensors]
-    levels = level_matrix(factors, len(rule.operands), rule.silent, _cut(rule, factors))
+    lookups = frozenset(f for f, factor in enumerate(rule.factors) if factor.kind == "lookup")
+    levels = level_matrix(factors, len(rule.operands), rule.silent, lookups)
     visits = tuple(sorted({level for row in levels for level in row if level != NEVER}))
     volumes = tuple(_volume(rule, t) for t in rule.tensors)
     shared = tuple(tuple(prod(rule.factors[f].size for f in a & b) for b in factors) for a in factors)
@@ -134,12 +134,6 @@ def _whole_dims(rule: Rule, tensor: TensorMap) -> tuple[int, ...]:
     """The dimensions of a tensor that are one factor, never split."""
     alone = [(d, dim[0]) for d, dim in enumerate(tensor) if not isinstance(dim, Access) and len(dim) == 1]
     return tuple(d for d, f in alone if rule.factors[f].kind == "whole" and rule.factors[f].size > 1)
-
-
-def _cut(rule: Rule, factors: Sequence[frozenset[int]]) -> frozenset[int]:
-    """The lookups along which one piece is cut out, or put in: all tensors but that piece and scalars have them."""
-    lookups = {f for f, factor in enumerate(rule.factors) if factor.kind == "lookup"}
-    return frozenset(f for f in lookups if sum(bool(held) and f not in held for held in factors) == 1)
 
 
 def _shifted(rule: Rule, dim: DimMap) -> int | None:

@@ -21,7 +21,10 @@ from gspmd.ir.types import TensorType
 
 @dataclass(frozen=True, slots=True)
 class EinsumAttrs(Attrs):
-    """`mk,kn->mn`; `(hd)` is a dimension made of two factors; a capital is `whole`; sizes of letters that need one."""
+    """`mk,kn->mn`; `(hd)` is a dimension made of two factors; a capital is `whole`, but V is looked up.
+
+    `sizes` are of letters that need one.
+    """
 
     spec: str
     sizes: tuple[tuple[str, int], ...] = ()
@@ -64,7 +67,9 @@ def _einsum_rule(types: Any, results: Any, attrs: EinsumAttrs) -> Rule:
     left, right = _tensors(attrs.spec)
     names = list(sizes)
     kept = {c for t in right for d in t for c in d}
-    kinds: list[FactorKind] = ["whole" if n.isupper() else "pass" if n in kept else "reduce" for n in names]
+    kinds: list[FactorKind] = [
+        "lookup" if n == "V" else "whole" if n.isupper() else "pass" if n in kept else "reduce" for n in names
+    ]
     factors = tuple(Factor(sizes[n], k, "add" if k == "reduce" else None) for n, k in zip(names, kinds, strict=True))
     maps = [[tuple(tuple(names.index(c) for c in d) for d in t) for t in side] for side in (left, right)]
     return Rule(factors, tuple(maps[0]), tuple(maps[1]))
