@@ -15,7 +15,7 @@ from tests.fuzz import regions
 from tests.fuzz.bricks import EXAMPLES, brick
 from tests.fuzz.families import MAKERS
 from tests.fuzz.layouts import one_in, random_mesh
-from tests.fuzz.writer import Writer
+from tests.fuzz.writer import MOST_ELEMENTS, Writer
 
 _MOST_NODES = 14
 _PRECISIONS = ("f64", "f64", "f64", "mixed", "f32", "bf16", "f16")
@@ -83,6 +83,6 @@ def _results(w: Writer) -> list[Value]:
         results.append(w.some(w.values))
     out: list[Value] = []
     for v in dict.fromkeys(results):
-        annotated = one_in(w.rng, 3) and dtype_kind(v.type.dtype) is not None
+        annotated = one_in(w.rng, 3) and dtype_kind(v.type.dtype) is not None and v.type.size <= MOST_ELEMENTS
         out.append(w(SHARDING_CONSTRAINT, v, sharding=w.sharding(v.type.rank)) if annotated else v)
     return out
