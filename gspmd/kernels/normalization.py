@@ -28,9 +28,10 @@ def training(x: Array, scale: Array, offset: Array, epsilon: float, feature: int
     """The operand normalised by its own mean and variance over the other dimensions; these too."""
     with np.errstate(all="ignore"):
         (wide, s, o), dims = _wide((x, scale, offset), feature)
-        mean = wide.mean(axis=dims, keepdims=True)
+        count = _others(wide, feature)  # 0 / 0 is NaN without NumPy's warning about means of nothing
+        mean = wide.sum(axis=dims, keepdims=True) / count
         centred = wide - mean
-        variance = np.square(centred).mean(axis=dims, keepdims=True)
+        variance = np.square(centred).sum(axis=dims, keepdims=True) / count
         out = centred / np.sqrt(variance + wide.dtype.type(epsilon)) * s + o
         found = (out, mean.reshape(-1), variance.reshape(-1))
     return _as(x, *found)
@@ -44,13 +45,18 @@ def gradient(
         (wide, s, m, v, g), dims = _wide((x, scale, mean, variance, ct), feature)
         spread = v + wide.dtype.type(epsilon)
         centred = wide - m
-        count = wide.dtype.type(max(x.size // max(x.shape[feature], 1), 1))
+        count = max(_others(wide, feature), wide.dtype.type(1))
         total = g.sum(axis=dims, keepdims=True)
         along = (g * centred).sum(axis=dims, keepdims=True)
         root = 1 / np.sqrt(spread)
         back = s * root / count * (count * g - total - centred * along / spread)
         found = (back, (along * root).reshape(-1), total.reshape(-1))
     return _as(x, *found)
+
+
+def _others(wide: Array, feature: int) -> np.generic:
+    """The number of elements of each feature."""
+    return wide.dtype.type(wide.size // max(wide.shape[feature], 1))
 
 
 def _as(like: Array, a: Array, b: Array, c: Array) -> tuple[Array, Array, Array]:
