@@ -22,7 +22,7 @@ device puts on the wire.
 
 * *equal*: every value is sharded alike. *fewer*, *same*, *more*: some are not, and ours costs that many bytes.
 * XLA's strings cannot say open dimensions of arguments, priorities, replicated axes, groups and barriers: in `marks/`
-  it answers another question.
+  it answers another question. Shardy takes pieces of axes off arguments and results again once it has propagated.
 * `python -m tests.propagation.judge --random 100` compares random programs.
 """
 
