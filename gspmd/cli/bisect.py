@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 
 from gspmd.cli.inputs import check_inputs, module_and_arrays
-from gspmd.cli.sources import mesh_of, without_in
-from gspmd.driver.pipeline import with_mesh
+from gspmd.cli.sources import program_of, without_in
 from gspmd.driver.steps import bisect_steps, check_optional
 
 
@@ -15,6 +14,6 @@ def bisect_command(arguments: argparse.Namespace) -> int:
     check_inputs(arguments)
     without = check_optional(without_in(arguments))
     module, arrays = module_and_arrays(arguments, arguments.random or 0)
-    culprit = bisect_steps(with_mesh(module.program, mesh_of(arguments), None), arrays, without)
+    culprit = bisect_steps(program_of(arguments, module), arrays, without)
     print("no pass changes what the program computes" if culprit is None else culprit.text())
     return 0 if culprit is None else 1

@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict
 
 from gspmd.cli.files import write_text
-from gspmd.cli.sources import compiled_of, module_of, stages_of
+from gspmd.cli.sources import annotations_of, compiled_of, module_of, stages_of
 from gspmd.cli.terminal import progress
 from gspmd.driver.compiled import Compiled
 from gspmd.inspect.collectives import wire_of
@@ -54,7 +54,7 @@ def explain_command(arguments: argparse.Namespace) -> int:
         raise UsageError("explain takes one of VALUE, --collective N and --what-if VALUE=SHARDING")
     if arguments.stage is not None and not asked[0]:
         raise UsageError("--stage goes with VALUE")
-    wanted = dict(map(_annotation, arguments.what_if))
+    wanted = annotations_of("--what-if", arguments.what_if)
     compiled = _compiled(arguments)
     if asked[0]:
         print(compiled.explain(arguments.value, arguments.stage))
@@ -63,14 +63,6 @@ def explain_command(arguments: argparse.Namespace) -> int:
     else:
         print(compiled.what_if(wanted))
     return 0
-
-
-def _annotation(text: str) -> tuple[str, str]:
-    """`%w=[model,_]` as a name and a sharding."""
-    name, equals, sharding = text.partition("=")
-    if not equals or not name.strip():
-        raise UsageError(f"--what-if {text} annotates nothing", fix="write --what-if '%w=[model,_]'")
-    return name.strip(), sharding.strip()
 
 
 def cost_command(arguments: argparse.Namespace) -> int:

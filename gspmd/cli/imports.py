@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 
 from gspmd.cli.files import write_text
-from gspmd.cli.sources import mesh_of
+from gspmd.cli.sources import mesh_of, program_of
 from gspmd.driver.imports import load_mlir
 from gspmd.driver.sources import read_bytes
+from gspmd.ir.printer import print_program
 
 
 def import_command(arguments: argparse.Namespace) -> int:
@@ -19,4 +20,5 @@ def import_command(arguments: argparse.Namespace) -> int:
 
 def _imported(arguments: argparse.Namespace) -> str:
     mesh_of(arguments)  # the import reads it from the environment
-    return load_mlir(arguments.file, read_bytes(Path(arguments.file)), arguments.function).text()
+    module = load_mlir(arguments.file, read_bytes(Path(arguments.file)), arguments.function)
+    return print_program(program_of(arguments, module)) if arguments.shard else module.text()

@@ -100,6 +100,12 @@ def _parser() -> argparse.ArgumentParser:
         if file:
             added.add_argument("file", metavar="FILE", help=file)
             added.add_argument("--mesh", help="the mesh, as data=2,model=4")
+            added.add_argument(
+                "--shard",
+                metavar="VALUE=SHARDING",
+                action="append",
+                help="annotate a value so, as '%%w=[model,_]'; may be given several times",
+            )
         return added
 
     _run_options(command("run", "run:run_command", "run a program or a script", _SCRIPT))

@@ -7,6 +7,7 @@ import os
 import runpy
 import sys
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from gspmd.runtime.environment import world
 from gspmd.runtime.launch import launch
 
 # The options of programs, which a script does not have: it says itself what it runs on, and how it compiles.
-_PROGRAM = ("inputs", "random", "outputs", "without", *LIMITS)
+_PROGRAM = ("shard", "inputs", "random", "outputs", "without", *LIMITS)
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -64,8 +65,9 @@ def _start_ranks(arguments: argparse.Namespace) -> int:
     command = ["-m", "gspmd.cli", "run", arguments.file]
     for name in ("mesh", *_PROGRAM):
         value = getattr(arguments, name)
-        if value is not None:
-            command += [_option(name), str(value)]
+        several: list[object] = cast("list[object]", value) if isinstance(value, list) else [value]
+        for given in (x for x in several if x is not None):
+            command += [_option(name), str(given)]
     command += ["--check"] if arguments.check else []
     own = ["--", *arguments.script_arguments] if arguments.script_arguments else []
     return launch([*command, *own], arguments.ranks)
@@ -121,7 +123,8 @@ def _tell_if_whole(compiled: Compiled) -> None:
         return
     if not compiled.collectives() and all(s.is_replicated for s in compiled.shardings().values()):
         notice(
-            f"no value is split over {compiled.mesh.text()}: every device computes the whole, for want of annotations"
+            f"no value is split over {compiled.mesh.text()}: every device computes the whole, for want of annotations "
+            "(gspmd.shard, or --shard '%value=[axis,_]')"
         )
 
 

@@ -13,6 +13,7 @@ from gspmd.driver.inquiry import Inquiry
 from gspmd.driver.module import Module, trace
 from gspmd.driver.pipeline import Stages, run_stages, with_mesh
 from gspmd.driver.reshard import shards_of
+from gspmd.driver.shardings import with_shardings
 from gspmd.driver.steps import bisect_steps
 from gspmd.driver.watch import CallChecker
 from gspmd.inspect.bisect import Culprit
@@ -204,6 +205,7 @@ def compile(
     verify: bool = True,
     progress: Callable[[str], None] | None = None,
     without: Collection[str] = (),
+    shardings: Mapping[str, Sharding | str] | None = None,
     forbid: Sequence[str] | str = (),
     max_wire_bytes: float | str | None = None,
     max_memory: float | str | None = None,
@@ -214,7 +216,8 @@ def compile(
     call may use up: a `gspmd.Array` in them is empty after the call, and its memory is freed at its last use. A jitted
     function has its own mesh and donated arguments. `until` stops at an earlier stage; `verify=False` leaves out the
     checks after each stage. `without` names optimisations to leave out (compose, merge, rings, mirrors, clean, fuse):
-    the program computes the same without them.
+    the program computes the same without them. `shardings` annotate values by their names in `module.text()`, as
+    `{"w": "[model, _]"}`, as if the program did.
 
     `forbid` lists kinds of collectives that the program must not issue, `max_wire_bytes` and `max_memory` are what a
     device may send in one call and hold at once, as 4096 or "64M" (powers of 1024). Raises one LimitError that tells
@@ -223,8 +226,8 @@ def compile(
     limits = limits_of(forbid, max_wire_bytes, max_memory)
     own = configuration(program)
     module = _module_of(program, types)
-    meshed = with_mesh(module.program, mesh, devices)
-    stages = run_stages(meshed, until, verified=verify, progress=progress, without=without)
+    annotated = with_shardings(with_mesh(module.program, mesh, devices), shardings)
+    stages = run_stages(annotated, until, verified=verify, progress=progress, without=without)
     compiled = Compiled(module, stages, donate, without)
     compiled.check_limits(limits if own is None else limits | own.limits)
     return compiled

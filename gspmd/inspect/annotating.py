@@ -32,7 +32,7 @@ def find_value(names: Mapping[Value, str], name: str) -> Value:
 
     Raises UsageError with close matches if there is none.
     """
-    wanted = name.strip().removeprefix("%")
+    wanted = _bare(name)
     by_name = {n: v for v, n in names.items()}
     value = by_name.get(wanted) or by_name.get(printed_name(_KEY.sub(r".\1\2", wanted)))
     if value is None:
@@ -44,6 +44,10 @@ def find_value(names: Mapping[Value, str], name: str) -> Value:
             fix=f"did you mean {meant}?" if close else "print the stage to see the names of its values",
         )
     return value
+
+
+def _bare(name: str) -> str:
+    return name.strip().removeprefix("%")
 
 
 def read_sharding(given: Sharding | str, value: Value, name: str, mesh: Mesh) -> Sharding:
@@ -61,6 +65,32 @@ def read_sharding(given: Sharding | str, value: Value, name: str, mesh: Mesh) ->
     except GspmdError as error:
         raise UsageError(f"%{name}: {error.message}", rule=error.rule, fix=error.fix) from None
     return sharding
+
+
+def read_annotations(program: Program, mesh: Mesh, given: Mapping[str, Sharding | str]) -> dict[Value, Sharding]:
+    """The values and shardings that a user means; raises UsageError for unknown or repeated values, unknown axes."""
+    if not isinstance(cast(object, given), Mapping):
+        raise UsageError(f"{given!r} annotates no values", fix='name values and shardings: {"w": "[model, _]"}')
+    names, around = value_names(program), Surroundings.of(program)
+    found: dict[Value, Sharding] = {}
+    meant: dict[Value, str] = {}
+    for name, sharding in given.items():
+        value = find_value(names, name)
+        first = meant.setdefault(around.root(value), name)
+        if first != name:
+            raise UsageError(f"two shardings are given for one value, as {first} and as {name}", fix="annotate it once")
+        found[value] = read_sharding(sharding, value, names[value], mesh)
+    return found
+
+
+def said_at(program: Program, value: Value) -> list[Sharding]:
+    """The annotations that a value has in a program."""
+    around = Surroundings.of(program)
+    root = around.root(value)
+    maker = around.makers.get(root)
+    own = root in program.body.params or (maker is not None and annotates(maker))
+    values = [*([root] if own else []), *(node.result for node in around.said_of(root))]
+    return [v.type.sharding for v in values if v.type.sharding is not None]
 
 
 def with_annotations(program: Program, wanted: Mapping[Value, Sharding]) -> Program:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
 
-from gspmd.inspect.annotating import find_value, read_sharding
+from gspmd.inspect.annotating import read_annotations
 from gspmd.inspect.collectives import by_kind, collectives_of, wire_of
 from gspmd.inspect.memory import memory_of
 from gspmd.inspect.units import change_text
@@ -65,14 +64,9 @@ class WhatIf:
 
 def wanted_annotations(program: Program, mesh: Mesh, given: Mapping[str, Sharding | str]) -> dict[Value, Sharding]:
     """The values and shardings that a user means; raises UsageError for unknown values and axes, and for no value."""
-    if not given or not isinstance(cast(object, given), Mapping):
+    if not given:
         raise UsageError("what if what?", fix='name values and shardings: {"w": "[model, _]"}')
-    names = value_names(program)
-    found: dict[Value, Sharding] = {}
-    for name, sharding in given.items():
-        value = find_value(names, name)
-        found[value] = read_sharding(sharding, value, names[value], mesh)
-    return found
+    return read_annotations(program, mesh, given)
 
 
 def compare_programs(

@@ -147,7 +147,7 @@ def test_the_text() -> None:
         ({"w": ("model", None)}, r"%w: \('model', None\) is no sharding"),
         ({"w": gspmd.PartitionSpec("model")}, "%w: .* is no sharding"),
         ({}, "what if what"),
-        (["w"], "what if what"),
+        (["w"], "annotates no values"),
         ({"w": gspmd.Sharding.of(gspmd.Mesh({"z": 2}), "z", None)}, "%w: the sharding is on the mesh"),
     ],
 )
