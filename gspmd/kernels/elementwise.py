@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gspmd.kernels import special
+from gspmd.kernels.extrema import extremum
 from gspmd.kernels.finite import (
     Array,
     bit_width,
@@ -71,8 +72,6 @@ exponential_minus_one = pointwise(np.expm1)
 floor = pointwise(np.floor)
 is_finite = pointwise(np.isfinite)
 log = pointwise(np.log)
-maximum = pointwise(np.maximum)
-minimum = pointwise(np.minimum)
 multiply = pointwise(np.multiply)
 negate = pointwise(np.negative)
 round_nearest_even = pointwise(np.rint)
@@ -81,6 +80,18 @@ sqrt = pointwise(np.sqrt)
 subtract = pointwise(np.subtract)
 tan = pointwise(np.tan)
 tanh = pointwise(np.tanh)
+
+
+@pointwise
+def maximum(x: Array, y: Array) -> Array:
+    """The greater, NaN if either is; +0 is greater than -0."""
+    return extremum(np.maximum, x, y)
+
+
+@pointwise
+def minimum(x: Array, y: Array) -> Array:
+    """The lesser, NaN if either is; -0 is less than +0."""
+    return extremum(np.minimum, x, y)
 
 
 @pointwise
@@ -256,4 +267,4 @@ def select(pred: Array, on_true: Array, on_false: Array) -> Array:
 @pointwise
 def clamp(low: Array, x: Array, high: Array) -> Array:
     """X held between two bounds, each a scalar or of x's shape."""
-    return np.minimum(np.maximum(x, low), high)
+    return extremum(np.minimum, extremum(np.maximum, x, low), high)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gspmd.kernels.finite import is_narrow, widened
-from gspmd.kernels.monoids import combine, ufunc
+from gspmd.kernels.monoids import combine, update
 
 Array = NDArray[Any]
 Ints = tuple[int, ...]
@@ -225,8 +225,7 @@ def _update_rows(table: Array, rows: Array, values: Array, monoid: str) -> None:
         touched = np.flatnonzero(last >= 0) if len(table) <= 4 * len(rows) else np.unique(rows)
         table[touched] = values[last[touched]]
     elif table.shape[1] == 1 and table.dtype.kind in "biufc" and not is_narrow(table.dtype):
-        with np.errstate(all="ignore"):
-            ufunc(monoid).at(table.reshape(-1), rows, values.reshape(-1))
+        update(monoid, table.reshape(-1), rows, values.reshape(-1))
     elif is_narrow(table.dtype):
         touched, numbers = np.unique(rows, return_inverse=True)
         wide = widened(table[touched])

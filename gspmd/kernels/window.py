@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gspmd.kernels import monoids, slicing
+from gspmd.kernels.extrema import has_negative_zero
 from gspmd.kernels.finite import Array, widened
 
 # From this many taps per output position on, a window is put together from windows of half its size.
@@ -77,18 +78,19 @@ def reduce_window(monoid: str, x: Array, sides: Sequence[Side]) -> Array:
     wide = widened(x)
     fill = around(monoid, x.dtype).astype(wide.dtype)  # the greatest number of x's dtype may be a finite one
     out = spaced(wide, sides, fill)
+    operation = monoids.binary(monoid, plain=not has_negative_zero(wide))
     with np.errstate(all="ignore"):
         for d, side in enumerate(sides):
             if side.size > 1 or side.stride > 1:
-                out = _along(monoids.ufunc(monoid), out, d, side)
+                out = _along(operation, out, d, side)
     return np.asarray(out, x.dtype, order="C")
 
 
-def _along(ufunc: np.ufunc, x: Array, d: int, side: Side) -> Array:
+def _along(operation: monoids.Binary, x: Array, d: int, side: Side) -> Array:
     count = max((x.shape[d] - (side.size - 1) * side.window_dilation - 1) // side.stride + 1, 0)
     lead = (slice(None),) * d
     if side.size >= _DOUBLING * side.stride and count:
-        return _doubled(ufunc, x, lead, d, side)[(*lead, slice(None, None, side.stride))]
+        return _doubled(operation, x, lead, d, side)[(*lead, slice(None, None, side.stride))]
     out: Array | None = None
     for k in range(side.size):
         first = k * side.window_dilation
@@ -96,14 +98,14 @@ def _along(ufunc: np.ufunc, x: Array, d: int, side: Side) -> Array:
         if out is None:
             out = part
         elif k == 1:
-            out = np.asarray(ufunc(out, part))
+            out = np.asarray(operation(out, part))
         else:
-            ufunc(out, part, out=out)
+            operation(out, part, out=out)
     assert out is not None
     return out
 
 
-def _doubled(ufunc: np.ufunc, x: Array, lead: tuple[slice, ...], d: int, side: Side) -> Array:
+def _doubled(operation: monoids.Binary, x: Array, lead: tuple[slice, ...], d: int, side: Side) -> Array:
     """Every window, at stride 1, from windows of 1, 2, 4, ... elements: the binary digits of its size."""
     step, count = side.window_dilation, x.shape[d] - (side.size - 1) * side.window_dilation
     power, width, covered = x, 1, 0
@@ -111,12 +113,14 @@ def _doubled(ufunc: np.ufunc, x: Array, lead: tuple[slice, ...], d: int, side: S
     while True:
         if side.size & width:
             part = power[(*lead, slice(covered * step, covered * step + count))]
-            out = part if out is None else np.asarray(ufunc(out, part))
+            out = part if out is None else np.asarray(operation(out, part))
             covered += width
         if covered == side.size:
             assert out is not None
             return out
-        power = np.asarray(ufunc(power[(*lead, slice(None, -width * step))], power[(*lead, slice(width * step, None))]))
+        power = np.asarray(
+            operation(power[(*lead, slice(None, -width * step))], power[(*lead, slice(width * step, None))])
+        )
         width *= 2
 
 
@@ -188,6 +192,5 @@ def cumulative(monoid: str, x: Array, dim: int, reverse: bool) -> Array:
     """Each element combined with all before it along a dimension (with all behind it, if `reverse`)."""
     wide = widened(x)
     turn = (slice(None),) * dim + (slice(None, None, -1),) if reverse else ()
-    with np.errstate(all="ignore"):
-        out = monoids.ufunc(monoid).accumulate(wide[turn], axis=dim, dtype=wide.dtype)[turn]
+    out = monoids.accumulate(monoid, wide[turn], dim)[turn]
     return np.asarray(out, x.dtype, order="C")

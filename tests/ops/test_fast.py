@@ -13,12 +13,15 @@ from gspmd.ir.dtypes import dtype_kind
 from gspmd.ir.graph import Node
 from gspmd.kernels.closeness import compare
 from gspmd.kernels.finite import limits
+from gspmd.runtime.fusion import scalars
 from tests.ops.cases import LOCAL_EXAMPLES, name_of, parse
 from tests.ops.evaluate import evaluate
 from tests.ops.inputs import operand_values
 
 # Correctly rounded everywhere, hence equal in every bit.
-ROUNDED = frozenset(("add", "subtract", "multiply", "divide", "negate", "abs", "sign", "ceil", "floor", "select"))
+ROUNDED = frozenset(
+    ("add", "subtract", "multiply", "divide", "negate", "abs", "sign", "ceil", "floor", "select", "maximum", "minimum")
+)
 
 
 def template(node: Node) -> str | None:
@@ -38,7 +41,7 @@ def compiled(form: str, count: int) -> Any:
     names = [f"x{i}" for i in range(count)]
     body = form.format(*(f"{n}[i]" for n in names))
     source = f"def f({', '.join(names)}, out):\n    for i in range(out.size):\n        out[i] = {body}\n"
-    scope: dict[str, Any] = {"np": np, "math": math}
+    scope: dict[str, Any] = {"np": np, "math": math, "maximum": scalars.maximum, "minimum": scalars.minimum}
     exec(source, scope)
     return numba.njit(error_model="numpy")(scope["f"])
 

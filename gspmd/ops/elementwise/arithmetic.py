@@ -104,9 +104,9 @@ MAXIMUM = pointwise_op(
     2,
     "biufc",
     kernels.maximum,
-    "The greater operand; NaN if either is.",
+    "The greater operand; NaN if either is; +0 is greater than -0.",
     vjp=_extremum_vjp,
-    fast={"f": "{0} if {0} >= {1} or {0} != {0} else {1}", "iu": "{0} if {0} >= {1} else {1}", "b": "{0} or {1}"},
+    fast={"f": "maximum({0}, {1})", "iu": "{0} if {0} >= {1} else {1}", "b": "{0} or {1}"},
     dtypes="f32 i8 bool f16",
 )
 MINIMUM = pointwise_op(
@@ -114,9 +114,9 @@ MINIMUM = pointwise_op(
     2,
     "biufc",
     kernels.minimum,
-    "The lesser operand; NaN if either is.",
+    "The lesser operand; NaN if either is; -0 is less than +0.",
     vjp=_extremum_vjp,
-    fast={"f": "{0} if {0} <= {1} or {0} != {0} else {1}", "iu": "{0} if {0} <= {1} else {1}", "b": "{0} and {1}"},
+    fast={"f": "minimum({0}, {1})", "iu": "{0} if {0} <= {1} else {1}", "b": "{0} and {1}"},
     dtypes="f32 u32 bool bf16",
 )
 

@@ -127,7 +127,7 @@ def select_and_scatter_kernel(
     wide = widened(source)
     start = kernels.around(attrs.scatter, wide.dtype)
     with np.errstate(all="ignore"):
-        select, scatter = _SELECT[attrs.select], monoids.ufunc(attrs.scatter)
+        select, scatter = _SELECT[attrs.select], monoids.binary(attrs.scatter)
         out = kernels.select_and_scatter(
             widened(x), wide, attrs.window, select, scatter, start, eligible, live, neutral=start
         )

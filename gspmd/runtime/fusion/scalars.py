@@ -72,14 +72,16 @@ def sum_of(a, b):
 
 @_exact
 def maximum(a, b):
-    """The greater, NaN if either is."""
-    return a if a >= b or a != a else b
+    """The greater, NaN if either is; +0 is greater than -0."""
+    greater = a if a > b or a != a else b
+    return a + b if a == b and a == 0 else greater  # of two zeros the right one, in vector code
 
 
 @_exact
 def minimum(a, b):
-    """The lesser, NaN if either is."""
-    return a if a <= b or a != a else b
+    """The lesser, NaN if either is; -0 is less than +0."""
+    lesser = a if a < b or a != a else b
+    return -(-a - b) if a == b and a == 0 else lesser
 
 
 # Floats in the order of integers: a maximum of integers is vector code, one of floats that may be NaN is not.
