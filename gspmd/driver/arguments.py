@@ -68,8 +68,16 @@ def input_label(index: int, name: str) -> str:
 def _matching(held: Held, type_: TensorType, what: str) -> Held:
     if held.shape != type_.shape or held.dtype != type_.dtype:
         fix = "" if held.dtype == type_.dtype else f"convert it: x.astype({type_.dtype.name!r})"
-        raise _mismatch(what, type_, f"got {held.dtype}{list(held.shape)}", fix)
+        raise _mismatch(what, type_, f"got {_held_type(held)}", fix)
     return held
+
+
+def _held_type(held: Array | NumpyArray) -> str:
+    """An argument's type in the notation of programs, in NumPy's if no program could have it."""
+    try:
+        return TensorType(held.dtype, held.shape).text()
+    except ValueError:
+        return f"{held.dtype}{list(held.shape)}"
 
 
 def _of_number(number: Any, type_: TensorType, what: str) -> NumpyArray:

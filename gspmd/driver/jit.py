@@ -19,6 +19,8 @@ from gspmd.frontend.trace import type_of
 from gspmd.frontend.tracer import weak_kind
 from gspmd.frontend.tree import TreeDef, flatten
 from gspmd.inspect.limits import Limits, limits_of
+from gspmd.ir.errors import UsageError
+from gspmd.ir.location import user_location
 from gspmd.ir.mesh import Mesh
 from gspmd.ir.types import TensorType
 
@@ -54,6 +56,10 @@ class Jitted(Configured):
         super().__init__(function, mesh, donate, limits)
         self._compiled: dict[_Key, Compiled] = {}
         self._unannotated: set[_Key] = set()
+
+    def __repr__(self) -> str:
+        on = "" if self.mesh is None else f" on {self.mesh.text()}"
+        return f"Jitted({_name(self.function)}{on})"
 
     def compiled_for(self, *arguments: Any, **keywords: Any) -> Compiled:
         """The compiled program for arguments (or types) like these; those that a call must name come last in it."""
@@ -144,6 +150,14 @@ def _name(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", "the function")
 
 
+def _unknown_option(name: str) -> UsageError:
+    """The error for an option that jit does not have; other libraries have some for arguments that are not traced."""
+    fix = "the options are mesh, donate, forbid, max_wire_bytes, max_memory"
+    if name.startswith("static"):
+        fix = "fix the argument before: gspmd.jit(functools.partial(f, n=3)); one left at its default is fixed too"
+    return UsageError(f"jit has no option {name}", loc=user_location(), fix=fix)
+
+
 def _placed(type_: TensorType) -> TensorType:
     """The type with its sharding, unless it lives on the one device that is there without any mesh."""
     return type_ if type_.sharding is None or type_.sharding.mesh.axes else type_.bare
@@ -168,12 +182,15 @@ def jit(
     forbid: Sequence[str] | str = (),
     max_wire_bytes: float | str | None = None,
     max_memory: float | str | None = None,
+    **unknown: Any,
 ) -> Any:
     """Decorate a function of tensors, with or without options: `@gspmd.jit` or `@gspmd.jit(mesh=mesh, donate=[0])`.
 
     The options are those of `gspmd.compile`. All arguments are traced, those given by name too; a parameter
     that is left at its default has the default's own value. Raises UsageError for what is no function and no mesh.
     """
+    if unknown:
+        raise _unknown_option(next(iter(unknown)))
     check_mesh(mesh)
     limits = limits_of(forbid, max_wire_bytes, max_memory)
     if function is None:

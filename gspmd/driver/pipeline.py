@@ -17,13 +17,16 @@ from gspmd.ops import OPS
 from gspmd.propagation.reasons import Reasons
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Stages:
     """A program at every stage up to the one asked for, why its values are sharded so, and the seconds each took."""
 
     programs: dict[str, Program]
     reasons: Reasons | None
     seconds: dict[str, float]
+
+    def __repr__(self) -> str:
+        return f"Stages({self.first.name}: {', '.join(self.programs)})"
 
     @property
     def first(self) -> Program:

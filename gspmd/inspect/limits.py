@@ -52,6 +52,9 @@ def limits_of(
         None if size is None else parse_bytes(size, what)
         for size, what in ((max_wire_bytes, "max_wire_bytes"), (max_memory, "max_memory"))
     ]
+    # What a device sends is a part of something, and may be a fraction; what it holds is not.
+    if sizes[1] is not None and not sizes[1].is_integer():
+        raise UsageError(f"max_memory is a whole number of bytes, not {max_memory!r}", fix="write 4096, 64M or 1.5G")
     return Limits(tuple(dict.fromkeys(kinds)), sizes[0], sizes[1])
 
 

@@ -59,7 +59,7 @@ def test_a_text_program_takes_inputs_one_by_one() -> None:
 def test_wide_numpy_data_is_narrowed_unless_x64_is_on(compiled: gspmd.Compiled) -> None:
     assert np.array_equal(np.asarray(compiled(X.astype(np.float64))), 2 * X)
     assert np.array_equal(compiled.module.run(X.astype(np.float64)), 2 * X)
-    with gspmd.enable_x64(), pytest.raises(ExecutionError, match=r"must be f32\[5, 4\]: got float64"):
+    with gspmd.enable_x64(), pytest.raises(ExecutionError, match=r"must be f32\[5, 4\]: got f64"):
         compiled(X.astype(np.float64))
     integers = gspmd.compile(lambda n: n + 1, gspmd.TensorType("i32", (2,)))
     assert np.asarray(integers(np.arange(2))).tolist() == [1, 2]
@@ -73,10 +73,10 @@ def test_wide_numpy_data_is_narrowed_unless_x64_is_on(compiled: gspmd.Compiled) 
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        (X[:3], r"argument 0 \(%x\) must be f32\[5, 4\]: got float32\[3, 4\]"),
-        (X.astype(np.int32), r"got int32\[5, 4\]\n  fix: convert it: x.astype\('float32'\)"),
-        (X.astype(np.float16), "got float16"),
-        (1.0, r"got float32\[\]"),
+        (X[:3], r"argument 0 \(%x\) must be f32\[5, 4\]: got f32\[3, 4\]"),
+        (X.astype(np.int32), r"got i32\[5, 4\]\n  fix: convert it: x.astype\('float32'\)"),
+        (X.astype(np.float16), "got f16"),
+        (1.0, r"got f32\[\]"),
         ("text", "got <U4"),
         (X.tolist(), r"the arguments nest as .*\n  fix: numpy.asarray"),
         (None, r"nest as \(None,\), but the program takes \(\*,\)"),

@@ -187,3 +187,20 @@ def test_options_go_where_the_function_goes(tmp_path: Path) -> None:
     )
     module = gspmd.load(f"{tmp_path}/jitted_model.py:f")
     assert module.mesh == mesh and module.donate == (0,)
+
+
+def test_options_that_are_not_there_are_named() -> None:
+    loosely: Any = gspmd.jit
+    for option, message in {"static_argnums": r"functools\.partial", "meshes": "the options are mesh"}.items():
+        with pytest.raises(GspmdError, match=rf"jit has no option {option}[\s\S]*{message}"):
+            loosely(lambda x: x, **{option: 0})
+
+
+def test_what_it_is_in_a_line() -> None:
+    def twice(x: Any) -> Any:
+        return x + x
+
+    jitted = gspmd.jit(mesh=gspmd.Mesh({"a": 2}))(twice)
+    assert repr(jitted) == "Jitted(twice on [a=2])" and repr(gspmd.jit(twice)) == "Jitted(twice)"
+    stages = jitted.compiled_for(gspmd.TensorType("f32", (4,))).stages
+    assert repr(stages) == "Stages(twice: annotated, propagated, explicit, collectives, local, optimized, scheduled)"

@@ -76,6 +76,9 @@ def test_mistakes_are_named() -> None:
         compile(gathered, forbid=["all_gatherr"])
     with pytest.raises(UsageError, match=r"no collective 'tanh'[\s\S]*one of all_gather, "):
         gspmd.jit(forbid="tanh")
+    for fraction in (1.5, "1.5", "0.3K"):
+        with pytest.raises(UsageError, match="max_memory is a whole number of bytes, not"):
+            compile(gathered, max_memory=fraction)
     with pytest.raises(UsageError, match="max_memory is a number of bytes, not 'much'"):
         compile(gathered, max_memory="much")
     with pytest.raises(UsageError, match="until="):
