@@ -59,7 +59,6 @@ def bitwise(function: Callable[..., Any]) -> Function:
 
 absolute = pointwise(np.abs)
 add = pointwise(np.add)
-atan2 = pointwise(np.arctan2)
 bit_and = pointwise(np.bitwise_and)
 bit_not = pointwise(np.invert)
 bit_or = pointwise(np.bitwise_or)
@@ -92,6 +91,21 @@ def maximum(x: Array, y: Array) -> Array:
 def minimum(x: Array, y: Array) -> Array:
     """The lesser, NaN if either is; -0 is less than +0."""
     return extremum(np.minimum, x, y)
+
+
+@pointwise
+def atan2(y: Array, x: Array) -> Array:
+    """The angle of the point (x, y); of complex numbers -i log((x + iy) / sqrt(x^2 + y^2)), as XLA defines it."""
+    if y.dtype.kind != "c":
+        return np.arctan2(y, x)
+    size = np.asarray(np.maximum(abs(y), abs(x)))
+    scale = np.where((size > 0) & np.isfinite(size), size, 1)  # so that no square overflows or vanishes
+    a, b = (np.asarray(v / scale).astype(np.complex128) for v in (y, x))
+    angle = np.angle((b + 1j * a) / np.sqrt(a * a + b * b))
+    tilt = 2 * (b * a.conj()).imag / ((a * a.conj()).real + (b * b.conj()).real)
+    # The second form, exact far from the real plane, cancels near it.
+    height = np.where(np.abs(tilt) < 0.5, np.arctanh(tilt) / 2, np.log(np.abs(b + 1j * a) / np.abs(b - 1j * a)) / 2)
+    return make_complex(angle, -height).astype(y.dtype)
 
 
 @pointwise

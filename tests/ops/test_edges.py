@@ -65,7 +65,9 @@ BINARY: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "xor": (lax.bitwise_xor, ("bool", *INTEGERS)),
 }
 # Equal in every bit, signs of zeros included.
-EXACT = frozenset(("abs", "ceil", "floor", "negate", "sign", "round_nearest_afz", "round_nearest_even"))
+EXACT = frozenset(
+    ("abs", "ceil", "floor", "maximum", "minimum", "negate", "sign", "round_nearest_afz", "round_nearest_even")
+)
 
 
 def edge_values(dtype: str) -> Array:
@@ -199,3 +201,28 @@ def test_erf_is_scipys_to_the_last_bits() -> None:
     kernel: Any = OPS["erf"].kernel
     expected = special.erf(x)
     assert compare(kernel(None, x), expected, np.abs(expected)).ok
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e18])
+@pytest.mark.parametrize("dtype", ["c64", "c128"])
+def test_the_angle_of_complex_numbers(dtype: str, scale: float) -> None:
+    parts = np.random.default_rng(3).standard_normal((4, 100))
+    y, x = ((scale * (a + 1j * b)).astype(DTYPES[dtype]) for a, b in (parts[:2], parts[2:]))
+    kernel: Any = OPS["atan2"].kernel
+    # The definition in f64: squares of the greatest of these do not overflow there.
+    wide_y, wide_x = y.astype("c16"), x.astype("c16")
+    wanted = -1j * np.log((wide_x + 1j * wide_y) / np.sqrt(wide_x**2 + wide_y**2))
+    verdict = compare(kernel(None, y, x), wanted.astype(y.dtype), np.abs(wanted) + 1)
+    assert verdict.ok, verdict.message
+    if scale == 1:
+        verdict = compare(kernel(None, y, x), in_jax(lax.atan2, y, x), np.abs(wanted) + 1, terms=64)
+        assert verdict.ok, verdict.message
+
+
+def test_the_angle_of_complex_numbers_on_the_axes_is_that_of_real_ones() -> None:
+    y, x = (g.ravel() for g in np.meshgrid([0.0, 1.0, -1.0, 3e38], [0.0, 2.0, -2.0, 3e38]))
+    kernel: Any = OPS["atan2"].kernel
+    found = kernel(None, y.astype("c8"), x.astype("c8"))
+    inside = (x != 0) | (y != 0)
+    np.testing.assert_allclose(found[inside].real, np.arctan2(y, x)[inside], rtol=1e-6)
+    assert not found[inside].imag.any() and np.isnan(found[~inside]).all()

@@ -163,12 +163,12 @@ POWER = pointwise_op(
 ATAN2 = pointwise_op(
     "atan2",
     2,
-    "f",
+    "fc",
     kernels.atan2,
-    "The angle of the point (second operand, first operand).",
+    "The angle of the point (second operand, first operand); of complex x and y -i log((y + ix) / sqrt(x^2 + y^2)).",
     vjp=_atan2_vjp,
     fast={"f": "math.atan2({0}, {1})"},
-    dtypes="f32 bf16 f64",
+    dtypes="f32 bf16 f64 c64",
 )
 
 FAMILY: tuple[OpDef[Any], ...] = (
