@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from gspmd.driver.meshes import MESH_VARIABLE, parse_mesh_option
@@ -20,7 +19,7 @@ from gspmd.ir.verify import verify
 from gspmd.ops import OPS
 
 # How files of MLIR are named: text, bytecode, portable artifacts.
-MLIR_SUFFIXES = frozenset((".mlir", ".mlirbc", ".stablehlo"))
+MLIR_SUFFIXES = (".mlir", ".mlirbc", ".mlir.bc", ".stablehlo")
 
 
 def from_stablehlo(source: str | bytes, *, mesh: Mesh | None = None, file: str = "", function: str = "") -> Module:
@@ -37,7 +36,7 @@ def from_stablehlo(source: str | bytes, *, mesh: Mesh | None = None, file: str =
 
 def is_mlir(path: str) -> bool:
     """Whether a file is named as MLIR files are."""
-    return Path(path).suffix in MLIR_SUFFIXES
+    return path.endswith(MLIR_SUFFIXES)
 
 
 def load_mlir(path: str, data: bytes, function: str = "") -> Module:

@@ -11,6 +11,7 @@ from gspmd.interop.import_lapack import lapack_routine, read_config
 from gspmd.interop.import_marks import full_to_shard, shard_to_full
 from gspmd.interop.import_mlir import bindings
 from gspmd.interop.import_scope import Bound, one
+from gspmd.interop.import_top_k import picked
 from gspmd.interop.import_types import Unsupported
 from gspmd.interop.import_visit import Handler, Visit
 from gspmd.ir.attrs import Attrs
@@ -18,7 +19,7 @@ from gspmd.ir.opdef import OpDef
 from gspmd.ir.types import TensorType
 from gspmd.ops import OPS
 from gspmd.ops.moving import SLICE, SliceAttrs
-from gspmd.ops.sorting import SORT, TOP_K, SortAttrs, TopKAttrs
+from gspmd.ops.sorting import SORT, SortAttrs
 
 # How the call is made, and where arrays lie in memory.
 _INTERFACE = (
@@ -59,7 +60,7 @@ def _in_its_tuple(v: Visit, routine: Handler) -> Sequence[Bound]:
 def read_mhlo(name: str) -> Handler | None:
     """How to read an op that XLA's export leaves in its own dialect, which jaxlib does not have; None if unknown."""
     if name == "mhlo.topk":  # bytecode does not tell how many under their name
-        return lambda v: v.emit(TOP_K, v.operands, _largest(v.result.shape[-1], v.value("largest", True)))
+        return lambda v: picked(v, v.result.shape[-1], v.value("largest", True))
     op = _chlo_op(name) if name.startswith("mhlo.") else None
     return None if op is None else lambda v: v.emit(op, v.operands, Attrs())
 
@@ -71,15 +72,9 @@ def _chlo_op(spelled: str) -> OpDef[Any] | None:
     return OPS[name] if known and bindings().context().is_registered_operation(f"chlo.{name}") else None
 
 
-def _largest(k: Any, largest: Any) -> TopKAttrs:
-    if not largest:
-        raise Unsupported("top_k of the smallest elements")
-    return TopKAttrs(int(k))
-
-
 def _top_k(v: Visit) -> Sequence[Bound]:
     config = read_config(v)
-    return v.emit(TOP_K, v.operands, _largest(config["k"], config.get("largest", True)))
+    return picked(v, config["k"], config.get("largest", True))
 
 
 def _approx_top_k(v: Visit) -> Sequence[Bound]:

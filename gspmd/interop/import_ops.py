@@ -14,7 +14,6 @@ from typing import Any
 from gspmd.interop import import_constant
 from gspmd.interop.import_mlir import bindings
 from gspmd.interop.import_scope import Bound
-from gspmd.interop.import_types import Unsupported
 from gspmd.interop.import_visit import Handler, Visit
 from gspmd.interop.import_window import read_convolution
 from gspmd.ir.attrs import Attrs, ResultShape
@@ -33,7 +32,6 @@ from gspmd.ops.moving import ConcatenateAttrs, PadAttrs, ReverseAttrs, SliceAttr
 from gspmd.ops.normalization import BatchNormAttrs
 from gspmd.ops.random import RngBitGeneratorAttrs, draw
 from gspmd.ops.slicing import DynamicSliceAttrs
-from gspmd.ops.sorting import TopKAttrs
 from gspmd.ops.spectral import FftAttrs
 
 Reader = Callable[[Visit], Attrs]
@@ -91,12 +89,6 @@ def _triangular_solve(v: Visit) -> TriangularSolveAttrs:
 
 def _batch_norm(v: Visit) -> BatchNormAttrs:
     return BatchNormAttrs(float(v.value("epsilon")), v.value("feature_index"))
-
-
-def _top_k(v: Visit) -> TopKAttrs:
-    if not v.value("largest", True):
-        raise Unsupported("top_k of the smallest elements")
-    return TopKAttrs(v.value("k"))
 
 
 def _random_bits(v: Visit) -> RngBitGeneratorAttrs:
@@ -171,7 +163,6 @@ _READERS: Mapping[str, tuple[str, Reader]] = {
     "stablehlo.batch_norm_training": (_SAME, _batch_norm),
     "stablehlo.batch_norm_inference": (_SAME, _batch_norm),
     "stablehlo.batch_norm_grad": (_SAME, _batch_norm),
-    "chlo.top_k": (_SAME, _top_k),
 }
 
 

@@ -26,6 +26,7 @@ from gspmd.interop import (
     import_reduce,
     import_scan,
     import_scatter,
+    import_top_k,
 )
 from gspmd.interop.import_dense import blobs
 from gspmd.interop.import_functions import Functions
@@ -76,6 +77,7 @@ def _handlers() -> Mapping[str, Handler]:
         import_collective,
         import_custom,
         import_chlo,
+        import_top_k,
     ):
         table |= part.HANDLERS
     return table

@@ -190,7 +190,9 @@ def test_an_artifact_of_a_newer_version_names_both_versions() -> None:
     assert f"written by StableHLO 9.{'.'.join(stablehlo.get_current_version().split('.')[1:])}" in str(error.value)
 
 
-@pytest.mark.parametrize(("suffix", "held"), [(".mlir", ADD[:-4].encode()), (".mlirbc", bytecode()[:40])])
+@pytest.mark.parametrize(
+    ("suffix", "held"), [(".mlir", ADD[:-4].encode()), (".mlirbc", bytecode()[:40]), (".mlir.bc", bytecode()[:40])]
+)
 def test_the_command_says_it_in_one_line_and_exits_with_2(suffix: str, held: bytes, tmp_path: Path) -> None:
     file = tmp_path / f"net{suffix}"
     file.write_bytes(held)

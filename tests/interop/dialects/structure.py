@@ -174,12 +174,20 @@ def _largest(x: Any) -> tuple[Any, Any]:
     return np.take_along_axis(x, order, 1), order.astype(np.int32)
 
 
+def _smallest(x: Any) -> tuple[Any, Any]:
+    order = np.argsort(x, 1, kind="stable")[:, :2]
+    return np.take_along_axis(x, order, 1), order.astype(np.int32)
+
+
 CASES += [
     _called("annotate_device_placement", lambda x: x, X, more=", has_side_effect = true"),
     _called("LayoutConstraint", lambda x: x, X),
     _called("mhlo.erf", lambda x: sp.erf(x), X,
             more=", mhlo.attributes = {}, mhlo.version = 1 : i64"),
     _called("mhlo.topk", _largest, X, more=", mhlo.attributes = {k = 2 : i64, largest = true}"),
+    _called("mhlo.topk", _smallest, X, more=", mhlo.attributes = {k = 2 : i64, largest = false}"),
+    _called("mhlo.topk", _smallest, np.array([[3, -128, 7, -128]], np.int8),
+            more=", mhlo.attributes = {k = 2 : i64, largest = false}"),
     _called("Qr", lambda x: _PACKED, X.T),
     _called("ProductOfElementaryHouseholderReflectors", lambda a, t: np.linalg.qr(X.T)[0], *_PACKED),
     _called("Eigh", lambda x: (np.eye(2, dtype=np.float32), np.array([2, 5], np.float32)),
