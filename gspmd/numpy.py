@@ -11,7 +11,7 @@ from typing import NoReturn
 from gspmd.frontend import numpy_fft as fft
 from gspmd.frontend import numpy_linalg as linalg
 from gspmd.frontend.conv import avg_pool, conv, conv_transpose, max_pool
-from gspmd.frontend.einsum import dot, einsum, inner, matmul, outer, tensordot, vdot, vecdot
+from gspmd.frontend.einsum import dot, einsum, inner, matmul, matvec, outer, tensordot, vdot, vecdot, vecmat
 from gspmd.frontend.nn import gelu, layer_norm, log_softmax, relu, rms_norm, silu, softmax, softplus
 from gspmd.frontend.numpy_calculus import (
     convolve,
@@ -57,6 +57,7 @@ from gspmd.frontend.numpy_creation import asarray as array
 from gspmd.frontend.numpy_dtypes import (
     bfloat16,
     bool_,
+    can_cast,
     complex64,
     complex128,
     finfo,
@@ -70,7 +71,9 @@ from gspmd.frontend.numpy_dtypes import (
     int16,
     int32,
     int64,
+    isdtype,
     ndim,
+    result_type,
     shape,
     size,
     uint8,
@@ -78,11 +81,14 @@ from gspmd.frontend.numpy_dtypes import (
     uint32,
     uint64,
 )
+from gspmd.frontend.numpy_dtypes import bool_ as bool
 from gspmd.frontend.numpy_histogram import bincount, digitize, histogram, histogram_bin_edges, isin, searchsorted
 from gspmd.frontend.numpy_index import dynamic_slice, dynamic_update_slice, take, take_along_axis
+from gspmd.frontend.numpy_integers import gcd, lcm, lexsort
 from gspmd.frontend.numpy_join import (
     append,
     array_split,
+    ascontiguousarray,
     atleast_1d,
     atleast_2d,
     atleast_3d,
@@ -313,6 +319,7 @@ from gspmd.frontend.numpy_statistics import (
     ptp,
     quantile,
 )
+from gspmd.frontend.numpy_windows import bartlett, blackman, fromfunction, hamming, hanning, ix_, kaiser
 from gspmd.frontend.promotion import promote_types
 from gspmd.frontend.tracer import ArrayLike
 
@@ -342,34 +349,36 @@ def __getattr__(name: str) -> NoReturn:
 __all__ = [
     "ArrayLike", "abs", "absolute", "acos", "acosh", "add", "all", "allclose", "amax", "amin", "angle", "any", "append",
     "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort",
-    "around", "array", "array_equal", "array_split", "asarray", "asin", "asinh", "astype", "atan", "atan2", "atanh",
-    "atleast_1d", "atleast_2d", "atleast_3d", "average", "avg_pool", "bfloat16", "bincount", "bitwise_and",
-    "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "block",
-    "bool_", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "cbrt", "ceil", "choose", "clip", "column_stack",
-    "complex64", "complex128", "compress", "concat", "concatenate", "conj", "conjugate", "conv", "conv_transpose",
-    "convolve", "copy", "copysign", "corrcoef", "correlate", "cos", "cosh", "count_nonzero", "cov", "cross", "cumprod",
-    "cumsum", "cumulative_prod", "cumulative_sum", "deg2rad", "degrees", "delete", "diag", "diag_indices", "diagflat",
-    "diagonal", "diff", "digitize", "divide", "divmod", "dot", "dsplit", "dstack", "dynamic_slice",
-    "dynamic_update_slice", "e", "ediff1d", "einsum", "empty", "empty_like", "equal", "erf", "exp", "exp2",
-    "expand_dims", "expm1", "eye", "fabs", "fft", "finfo", "fix", "flip", "fliplr", "flipud", "float8_e4m3fn",
-    "float8_e5m2", "float16", "float32", "float64", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod",
-    "full", "full_like", "gelu", "geomspace", "gradient", "greater", "greater_equal", "heaviside", "histogram",
+    "around", "array", "array_equal", "array_split", "asarray", "ascontiguousarray", "asin", "asinh", "astype", "atan",
+    "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "average", "avg_pool", "bartlett", "bfloat16",
+    "bincount", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "blackman", "block", "bool", "bool_", "broadcast_arrays", "broadcast_shapes",
+    "broadcast_to", "can_cast", "cbrt", "ceil", "choose", "clip", "column_stack", "complex64", "complex128", "compress",
+    "concat", "concatenate", "conj", "conjugate", "conv", "conv_transpose", "convolve", "copy", "copysign", "corrcoef",
+    "correlate", "cos", "cosh", "count_nonzero", "cov", "cross", "cumprod", "cumsum", "cumulative_prod",
+    "cumulative_sum", "deg2rad", "degrees", "delete", "diag", "diag_indices", "diagflat", "diagonal", "diff",
+    "digitize", "divide", "divmod", "dot", "dsplit", "dstack", "dynamic_slice", "dynamic_update_slice", "e", "ediff1d",
+    "einsum", "empty", "empty_like", "equal", "erf", "exp", "exp2", "expand_dims", "expm1", "eye", "fabs", "fft",
+    "finfo", "fix", "flip", "fliplr", "flipud", "float8_e4m3fn", "float8_e5m2", "float16", "float32", "float64",
+    "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "fromfunction", "full", "full_like", "gcd", "gelu",
+    "geomspace", "gradient", "greater", "greater_equal", "hamming", "hanning", "heaviside", "histogram",
     "histogram_bin_edges", "hsplit", "hstack", "hypot", "i0", "identity", "iinfo", "imag", "indices", "inf", "inner",
-    "insert", "int8", "int16", "int32", "int64", "interp", "invert", "isclose", "iscomplex", "isfinite", "isin",
-    "isinf", "isnan", "isneginf", "isposinf", "isreal", "kron", "layer_norm", "left_shift", "less", "less_equal",
-    "linalg", "linspace", "log", "log1p", "log2", "log10", "log_softmax", "logaddexp", "logaddexp2", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "logspace", "logsumexp", "matmul", "matrix_transpose", "max",
-    "max_pool", "maximum", "mean", "median", "meshgrid", "min", "minimum", "mod", "modf", "moveaxis", "multiply", "nan",
-    "nan_to_num", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin",
-    "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "ndim", "negative", "newaxis", "nextafter",
-    "not_equal", "one_hot", "ones", "ones_like", "outer", "pad", "percentile", "permute_dims", "pi", "piecewise",
-    "polyval", "positive", "pow", "power", "prod", "promote_types", "ptp", "put_along_axis", "quantile", "rad2deg",
-    "radians", "ravel", "ravel_multi_index", "real", "reciprocal", "relu", "remainder", "repeat", "reshape",
-    "right_shift", "rint", "rms_norm", "roll", "rot90", "round", "row_stack", "rsqrt", "searchsorted", "select",
-    "shape", "sigmoid", "sign", "signbit", "silu", "sin", "sinc", "sinh", "size", "softmax", "softplus", "sort",
-    "split", "sqrt", "square", "squeeze", "stack", "std", "stop_gradient", "subtract", "sum", "swapaxes", "take",
-    "take_along_axis", "tan", "tanh", "tensordot", "tile", "top_k", "trace", "transpose", "trapezoid", "tri", "tril",
-    "tril_indices", "tril_indices_from", "triu", "triu_indices", "triu_indices_from", "true_divide", "trunc", "uint8",
-    "uint16", "uint32", "uint64", "unravel_index", "unstack", "unwrap", "vander", "var", "vdot", "vecdot", "vsplit",
-    "vstack", "where", "zeros", "zeros_like",
+    "insert", "int8", "int16", "int32", "int64", "interp", "invert", "isclose", "iscomplex", "isdtype", "isfinite",
+    "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "ix_", "kaiser", "kron", "layer_norm", "lcm",
+    "left_shift", "less", "less_equal", "lexsort", "linalg", "linspace", "log", "log1p", "log2", "log10", "log_softmax",
+    "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "logspace", "logsumexp",
+    "matmul", "matrix_transpose", "matvec", "max", "max_pool", "maximum", "mean", "median", "meshgrid", "min",
+    "minimum", "mod", "modf", "moveaxis", "multiply", "nan", "nan_to_num", "nanargmax", "nanargmin", "nancumprod",
+    "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd",
+    "nansum", "nanvar", "ndim", "negative", "newaxis", "nextafter", "not_equal", "one_hot", "ones", "ones_like",
+    "outer", "pad", "percentile", "permute_dims", "pi", "piecewise", "polyval", "positive", "pow", "power", "prod",
+    "promote_types", "ptp", "put_along_axis", "quantile", "rad2deg", "radians", "ravel", "ravel_multi_index", "real",
+    "reciprocal", "relu", "remainder", "repeat", "reshape", "result_type", "right_shift", "rint", "rms_norm", "roll",
+    "rot90", "round", "row_stack", "rsqrt", "searchsorted", "select", "shape", "sigmoid", "sign", "signbit", "silu",
+    "sin", "sinc", "sinh", "size", "softmax", "softplus", "sort", "split", "sqrt", "square", "squeeze", "stack", "std",
+    "stop_gradient", "subtract", "sum", "swapaxes", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile",
+    "top_k", "trace", "transpose", "trapezoid", "tri", "tril", "tril_indices", "tril_indices_from", "triu",
+    "triu_indices", "triu_indices_from", "true_divide", "trunc", "uint8", "uint16", "uint32", "uint64", "unravel_index",
+    "unstack", "unwrap", "vander", "var", "vdot", "vecdot", "vecmat", "vsplit", "vstack", "where", "zeros",
+    "zeros_like",
 ]  # fmt: skip

@@ -204,6 +204,16 @@ def matmul(x: ArrayLike, y: ArrayLike) -> Tracer:
     return einsum(f"{left},{right}->{dots}{'m' if a.ndim > 1 else ''}{'n' if b.ndim > 1 else ''}", a, b)
 
 
+def matvec(x: ArrayLike, y: ArrayLike) -> Tracer:
+    """The products of matrices, in the last two dimensions of x, and vectors, in the last one of y."""
+    return einsum("...mk,...k->...m", x, y)
+
+
+def vecmat(x: ArrayLike, y: ArrayLike) -> Tracer:
+    """The products of conjugated vectors, in the last dimension of x, and matrices, in the last two of y."""
+    return einsum("...k,...kn->...n", conj(x), y)
+
+
 def dot(x: ArrayLike, y: ArrayLike) -> Tracer:
     """NumPy's dot: the last dimension of x with the last but one of y; a product if either is a scalar."""
     a, b = lift(x), lift(y)

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod, sqrt
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from gspmd.frontend.config import canonical, default_float
 from gspmd.frontend.numpy_core import as_inexact, cast_to, constant, normal_axes
+from gspmd.frontend.numpy_missing import missing
 from gspmd.frontend.numpy_shape import moveaxis, pad_with, roll, slice_dim
+from gspmd.frontend.numpy_special import conj
 from gspmd.frontend.scope import trace_error
 from gspmd.frontend.tracer import ArrayLike, Tracer, emit
 from gspmd.ir.dtypes import DTYPES, dtype_kind
 from gspmd.ops.spectral import FFT
 
 __all__ = [
-    "fft", "fft2", "fftfreq", "fftn", "fftshift", "ifft", "ifft2", "ifftn", "ifftshift", "irfft", "irfftn", "rfft",
-    "rfftfreq", "rfftn",
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
+    "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
 
 Norm = str | None
@@ -74,6 +76,31 @@ def fft2(x: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2
 def ifft2(x: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = None) -> Tracer:
     """The inverse of fft2."""
     return _along("IFFT", x, s, axes, norm)
+
+
+def rfft2(x: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = None) -> Tracer:
+    """The Fourier transform of real numbers along two axes: half of the frequencies of the second."""
+    return _along("RFFT", x, s, axes, norm)
+
+
+def irfft2(x: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = None) -> Tracer:
+    """The inverse of rfft2."""
+    return _along("IRFFT", x, s, axes, norm)
+
+
+def hfft(x: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Tracer:
+    """The real Fourier transform of what is Hermitian along an axis, of which half is given: n points."""
+    return irfft(conj(x), n, axis, _turned(norm))
+
+
+def ihfft(x: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Tracer:
+    """The inverse of hfft."""
+    return conj(rfft(x, n, axis, _turned(norm)))
+
+
+def _turned(norm: Norm) -> Norm:
+    """The norm that scales an inverse transform as this one scales a transform."""
+    return {None: "forward", "backward": "forward", "forward": "backward"}.get(norm, norm)
 
 
 def _along(kind: str, x: ArrayLike, s: Sequence[int] | None, axes: Sequence[int] | None, norm: Norm) -> Tracer:
@@ -175,3 +202,7 @@ def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Tracer:
     given = as_inexact(x)
     dims = normal_axes(axes, given.ndim)
     return roll(given, [-(given.shape[d] // 2) for d in dims], dims)
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise missing("gspmd.numpy.fft", name, __all__)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gspmd.frontend.config import canonical, default_float
 from gspmd.frontend.numpy_core import broadcast_shapes, broadcast_to, cast_to, common_dtype, full_of, lift, normal_axis
-from gspmd.frontend.numpy_creation import diagonal_mask, iota
+from gspmd.frontend.numpy_creation import asarray, diagonal_mask, iota
 from gspmd.frontend.numpy_pad import elements
 from gspmd.frontend.numpy_shape import (
     concatenate,
@@ -41,6 +41,11 @@ Known = NDArray[Any]
 def atleast_1d(*arrays: ArrayLike) -> Any:
     """The array, a number as an array of one; of several arrays a tuple."""
     return _each(arrays, lambda x: _in_front(x, 1))
+
+
+def ascontiguousarray(x: ArrayLike, dtype: Any = None) -> Tracer:
+    """The array with at least one dimension; how it lies in memory is not for programs to say."""
+    return _in_front(asarray(x, dtype), 1)
 
 
 def atleast_2d(*arrays: ArrayLike) -> Any:

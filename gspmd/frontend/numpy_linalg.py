@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from gspmd.frontend.numpy_core import (
 from gspmd.frontend.numpy_creation import eye, iota
 from gspmd.frontend.numpy_math import abs as absolute
 from gspmd.frontend.numpy_math import power, where
+from gspmd.frontend.numpy_missing import missing
 from gspmd.frontend.numpy_reduce import max as greatest
 from gspmd.frontend.numpy_reduce import min as least
 from gspmd.frontend.numpy_reduce import prod, sum
@@ -263,3 +264,7 @@ def norm(x: ArrayLike, ord: Any = None, axis: Axis = None, keepdims: bool = Fals
         raise trace_error(f"a norm along {len(dims)} axes", rule="norm.C1", fix="name one axis or two")
     found = matrix_norm(moveaxis(lifted, dims, (-2, -1)), False, ord)
     return expand_dims(found, tuple(sorted(dims))) if keepdims else found
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise missing("gspmd.numpy.linalg", name, __all__)

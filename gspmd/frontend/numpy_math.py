@@ -18,6 +18,7 @@ from gspmd.frontend.numpy_core import (
 )
 from gspmd.frontend.numpy_logic import equal, less, not_equal, truth
 from gspmd.frontend.promotion import inexact
+from gspmd.frontend.scope import trace_error
 from gspmd.frontend.stop import STOP_GRADIENT
 from gspmd.frontend.tracer import ArrayLike, Tracer, emit
 from gspmd.ir.dtypes import dtype_kind, is_integer
@@ -151,8 +152,14 @@ def clip(x: ArrayLike, min: ArrayLike | None = None, max: ArrayLike | None = Non
     return found if max is None else minimum(found, max)
 
 
-def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Tracer:
+def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None) -> Tracer:
     """X where the condition holds, else y."""
+    if x is None or y is None:
+        raise trace_error(
+            "where of a condition alone, or with one alternative, has a shape that depends on data",
+            rule="where.C1",
+            fix="give both alternatives; for the first so many places that hold use top_k or sort",
+        )
     dtype = common_dtype(x, y)
     test = truth(condition)
     shape = broadcast_shapes(test.shape, shape_of(x), shape_of(y))

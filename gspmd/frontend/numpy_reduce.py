@@ -9,10 +9,10 @@ from typing import Any
 from gspmd.frontend.config import default_int
 from gspmd.frontend.numpy_core import cast_to, dtype_of, full_of, lift, normal_axes, normal_axis, scalar, shape_of
 from gspmd.frontend.numpy_creation import iota
-from gspmd.frontend.numpy_logic import equal, isclose, isfinite, isnan, logical_and, logical_or, truth
+from gspmd.frontend.numpy_logic import equal, isclose, isfinite, isnan, logical_and, logical_not, logical_or, truth
 from gspmd.frontend.numpy_math import square, stop_gradient, where
 from gspmd.frontend.numpy_shape import expand_dims, ravel, reshape
-from gspmd.frontend.numpy_special import conj, exp, log, real, sqrt
+from gspmd.frontend.numpy_special import conj, exp, imag, log, real, sqrt
 from gspmd.frontend.promotion import inexact
 from gspmd.frontend.scope import trace_error
 from gspmd.frontend.tracer import ArrayLike, Tracer, emit, emit_all
@@ -176,6 +176,8 @@ def _arg(x: Tracer, axis: int | None, keepdims: bool, monoid: str) -> Tracer:
     d = normal_axis(axis, x.ndim)
     if x.shape[d] == 0:
         raise trace_error(f"the arg{monoid} of no elements: shape {list(x.shape)}, axis {d}", rule="reduce.C10")
+    if dtype_kind(x.dtype) == "complex":
+        return _arg(_lexicographic(x, d, monoid), d, keepdims, "max")
     if x.dtype == _BOOL:
         x = cast_to(x, DTYPES["i32"])
     index = default_int()
@@ -185,6 +187,18 @@ def _arg(x: Tracer, axis: int | None, keepdims: bool, monoid: str) -> Tracer:
     operands = [x, iota(x.shape, index, d), first, last]
     _, found = emit_all(REDUCE, operands, (region,), dims=(d,), monoid="custom")
     return expand_dims(found, d) if keepdims else found
+
+
+def _lexicographic(x: Tracer, dim: int, monoid: str) -> Tracer:
+    """Where complex numbers are the extreme along a dimension by real part, then imaginary part; NaN before all."""
+    extreme = max if monoid == "max" else min
+    odd = isnan(x)
+    worst = full_of(float("-inf" if monoid == "max" else "inf"), real(x).dtype, ())
+    held = logical_not(odd)
+    for part in (real(x), imag(x)):
+        left = where(held, part, worst)
+        held = logical_and(held, equal(left, extreme(left, dim, keepdims=True)))
+    return where(any(odd, dim, keepdims=True), odd, held)
 
 
 def _picker(dtype: DType, index: DType, better: str) -> Region:

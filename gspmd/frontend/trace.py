@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,11 +18,14 @@ from gspmd.frontend.scope import Scope, TraceState, entered, trace_error
 from gspmd.frontend.tracer import Tracer, WeakTracer, is_scalar, python_type
 from gspmd.frontend.tree import TreeDef, flatten
 from gspmd.ir.dtypes import as_dtype
+from gspmd.ir.errors import TraceError
 from gspmd.ir.graph import Program, Region, Value
-from gspmd.ir.location import user_location
+from gspmd.ir.location import Location, user_location
 from gspmd.ir.mesh import Mesh
 from gspmd.ir.sharding import Sharding
 from gspmd.ir.types import TensorType
+
+_OUT = re.compile(r"(?:\w+\.)*(\w+)\(\) got an unexpected keyword argument 'out'.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +55,32 @@ def trace(function: Callable[..., Any], *arguments: Any, mesh: Mesh | None = Non
     paths = [p for name, tree in zip(names, in_tree.children, strict=True) for p in tree.paths(name)]
     inputs = [_input(scope.builder.param(t, p), scope, x) for t, p, x in zip(types, paths, leaves, strict=True)]
     with entered(scope):
-        found, out_tree = flatten(function(*in_tree.unflatten(inputs)))
+        try:
+            found, out_tree = flatten(function(*in_tree.unflatten(inputs)))
+        except TypeError as error:
+            told = _writing_in_place(error)
+            if told is None:
+                raise
+            raise told from error
         results = [lift_leaf(x) for x in found]
         values = tuple(scope.held(x.value, x.scope) for x in results)
     body = finished(Region(tuple(scope.builder.params), tuple(scope.builder.nodes), values))
     return Traced(Program.of(_name_of(function), body, state.mesh), in_tree, out_tree)
+
+
+def _writing_in_place(error: TypeError) -> TraceError | None:
+    """What is said of a NumPy function that was told where to write; None for another error."""
+    found = _OUT.fullmatch(str(error))
+    if found is None or not hasattr(np, found[1]):
+        return None
+    told = trace_error(
+        f"{found[1]} cannot write into an array: the arrays of a program never change",
+        rule="trace.C11",
+        fix=f"drop out= and use the result: y = gspmd.numpy.{found[1]}(...)",
+    )
+    frames = traceback.extract_tb(error.__traceback__)
+    told.loc = Location(frames[-1].filename, frames[-1].lineno or 0)
+    return told
 
 
 def _input(value: Value, scope: Scope, leaf: Any) -> Tracer:

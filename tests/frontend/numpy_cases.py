@@ -251,4 +251,92 @@ TESTS: dict[str, Case] = {
     "complex": (lambda m, x: [m.isreal(x), m.iscomplex(x), m.angle(x), m.angle(x, deg=True)], (Z,)),
 }
 
-TABLES = (JOIN, PAD, CHOOSE, COUNT, TESTS)
+DTYPES: dict[str, Case] = {
+    "result_type": (
+        lambda m, x, i: [
+            m.zeros(2, m.result_type(x, np.float16)),
+            m.zeros(2, m.result_type(np.int8, np.uint8, 3)),
+            m.zeros(2, m.result_type(x, 1j)),
+            m.zeros(2, m.result_type(x, True)),
+        ],
+        (A, I),
+    ),
+    "can_cast": (
+        lambda m, x: x * sum(
+            m.can_cast(a, b, casting=how) * 2**k
+            for k, (a, b, how) in enumerate([
+                (np.int32, np.int64, "safe"), (np.int64, np.int32, "safe"), (np.int32, np.float32, "safe"),
+                (np.float64, np.float32, "same_kind"), (np.float32, np.int32, "same_kind"), (np.bool_, "int8", "safe"),
+            ])
+        ),
+        (A,),
+    ),
+    "isdtype": (
+        lambda m, x: x * sum(
+            m.isdtype(np.dtype(d), k) * 2**n
+            for n, (d, k) in enumerate([
+                ("i4", "integral"), ("i4", "unsigned integer"), ("u1", ("bool", "unsigned integer")), ("f4", "numeric"),
+                ("f4", "real floating"), ("c8", "real floating"), ("c8", "complex floating"), ("?", "numeric"),
+                ("f4", np.float32), ("f4", (np.float64, np.int8)),
+            ])
+        ),
+        (A,),
+    ),
+    "bool": (lambda m, x: [x.astype(m.bool), m.ones(2, dtype=m.bool)], (J,)),
+}  # fmt: skip
+
+GRIDS: dict[str, Case] = {
+    "windows": (
+        lambda m: (
+            [w(n) for w in (m.bartlett, m.blackman, m.hamming, m.hanning) for n in (1, 2, 7)] + [m.kaiser(6, 5.0)]
+        ),
+        (),
+    ),
+    "fromfunction": (
+        lambda m: [
+            m.fromfunction(lambda i, j: i * 10 + j, (3, 4)),
+            m.fromfunction(lambda i, by: i * by, (5,), dtype="int32", by=3),
+        ],
+        (),
+    ),
+    "ix_": (lambda m, x: [x[m.ix_([0, 2], [5, 1, 3])], x[m.ix_(np.array([True, False, True, True]), [2])]], (A,)),
+    "ascontiguousarray": (lambda m, x: [m.ascontiguousarray(x.T), m.ascontiguousarray(x[0, 0], "float32")], (A,)),
+    "lexsort": (
+        lambda m, i, x: [m.lexsort((x, i)), m.lexsort((x, i, i[::-1]), axis=0), m.lexsort([i[0], i[1]])],
+        (J, A),
+    ),
+    "divisors": (
+        lambda m, i, j: [m.gcd(i, j), m.gcd(i, 12), m.lcm(i, j), m.lcm(i[0], j[:, :1]), m.gcd(m.abs(i), 0)],
+        (I, RANDOM.integers(-60, 60, (4, 6)).astype("i4")),
+    ),
+    "arg of complex": (
+        lambda m, z: [f(z, axis) for f in (m.argmax, m.argmin) for axis in (None, 0, 1)],
+        (np.array([[1 + 2j, 1 - 2j, 1 + 2j, -3], [-3 + 1j, complex(2, np.nan), 5, complex(np.nan, 1)]], "c8"),),
+    ),
+    "arg of infinite": (
+        lambda m, z: [m.argmax(z, 1), m.argmin(z, 1), m.argmax(z, 1, keepdims=True)],
+        (np.array([[complex(-np.inf, -np.inf), complex(-np.inf, 0)], [complex(1, np.inf), complex(1, np.inf)]], "c8"),),
+    ),
+    "products of vectors": (
+        lambda m, x, z, v: [m.matvec(x, v), m.matvec(z, v), m.vecmat(v[:4], x), m.vecmat(z[0], z.T), m.matvec(x, x)],
+        (A, Z, V[:6]),
+    ),
+    "rfft2": (
+        lambda m, d: [
+            m.fft.rfft2(d),
+            m.fft.rfft2(d, s=(2, 6), axes=(0, 2), norm="ortho"),
+            m.fft.irfft2(m.fft.rfft2(d)),
+        ],
+        (D,),
+    ),
+    "hfft": (
+        lambda m, z: [
+            f(x, n, axis, norm)
+            for f, x in ((m.fft.hfft, z), (m.fft.ihfft, z.real))
+            for n, axis, norm in ((None, -1, None), (5, 0, "ortho"), (8, 1, "forward"))
+        ],
+        (Z,),
+    ),
+}
+
+TABLES = (JOIN, PAD, CHOOSE, COUNT, TESTS, DTYPES, GRIDS)

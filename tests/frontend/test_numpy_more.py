@@ -21,6 +21,7 @@ from tests.frontend import numpy_cases, numpy_number_cases
 from tests.frontend.numpy_cases import A, B, J, K, N, V, W
 from tests.frontend.support import assert_like_jax, run
 
+UNTYPED: Any = gnp
 TABLES = (*numpy_cases.TABLES, *numpy_number_cases.TABLES)
 CASES = [pytest.param(*case, id=name) for table in TABLES for name, case in table.items()]
 
@@ -124,6 +125,16 @@ def test_long_lines_are_searched_by_halving(monkeypatch: pytest.MonkeyPatch) -> 
         (lambda x: gnp.gradient(x, 1.0, 2.0, 3.0), r"gradient\.C1"),
         (lambda x: gnp.block([[x], x]), r"block\.C1"),
         (lambda x: gnp.searchsorted(x, 1.0), r"searchsorted\.C2"),
+        (lambda x: gnp.where(x > 0), r"where\.C1(.|\n)*both alternatives"),
+        (lambda x: gnp.ix_(x > 0), r"ix_\.C2"),
+        (lambda x: gnp.ix_(x), r"ix_\.C1"),
+        (lambda x: gnp.gcd(x, 2), r"gcd\.C1"),
+        (lambda x: gnp.lexsort([x, x[0]]), r"lexsort\.C1"),
+        (lambda x: gnp.result_type(), r"result_type\.C1"),
+        (lambda x: gnp.result_type("no dtype"), r"dtype\.C1"),
+        (lambda x: gnp.can_cast(1, "int8"), r"can_cast\.C1"),
+        (lambda x: UNTYPED.add(x, x, out=x), r"trace\.C11: add cannot write(.|\n)*test_numpy_more\.py(.|\n)*drop out="),
+        (lambda x: x.sum(0, out=x), r"trace\.C11: sum cannot write"),
     ],
 )
 def test_what_cannot_be_is_told(function: Callable[..., Any], message: str) -> None:
@@ -136,6 +147,10 @@ def test_functions_whose_shapes_depend_on_values_are_told() -> None:
         _ = gnp.unique
     with pytest.raises(AttributeError, match="no attribute 'no_such'"):
         _ = gnp.no_such
+    with pytest.raises(AttributeError, match=r"gspmd\.numpy\.linalg has no eig; it has eigh"):
+        _ = gnp.linalg.eig
+    with pytest.raises(AttributeError, match=r"gspmd\.numpy\.fft has no magic$"):
+        _ = gnp.fft.magic
     with pytest.raises(AttributeError, match=r"use gspmd\.random"):
         _ = gnp.random
 
@@ -166,3 +181,10 @@ def test_functions_split_over_a_mesh_give_the_same() -> None:
         ]
 
     all_of_them.compiled_for(A, J).check(A, J)
+
+
+def test_another_type_error_is_left_alone() -> None:
+    mine: Any = lambda x: x  # noqa: E731
+
+    with pytest.raises(TypeError, match="unexpected keyword argument"):
+        run(lambda x: mine(x, out=x), A)
