@@ -8,7 +8,6 @@ a0, a1, ... (or the mesh that the caller gives).
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,6 +20,7 @@ from gspmd.ir.dim_sharding import DimSharding
 from gspmd.ir.errors import GspmdError
 from gspmd.ir.hlo_sharding import mesh_of, split_tuple
 from gspmd.ir.hlo_text import parse_hlo
+from gspmd.ir.location import warn
 from gspmd.ir.mesh import Axis, Mesh
 from gspmd.ir.sharding import Sharding
 from gspmd.ir.types import TensorType
@@ -66,7 +66,7 @@ class Shardings:
         if kind == "manual":
             return None  # within per-device code nothing is said of anything
         if kind == "unreduced" or "unreduced" in parsed.subgroups:
-            _warn(_UNREDUCED)
+            warn(_UNREDUCED)
         if self.mesh is None:
             return None  # one device: there is nothing to say
         found = Sharding.from_hlo(text, self.mesh, type_.rank)
@@ -82,7 +82,7 @@ class Shardings:
         if mesh is None:
             return None
         if held.unreduced_axes:
-            _warn(_UNREDUCED)
+            warn(_UNREDUCED)
         dims: list[DimSharding] = []
         for dim in held.dimension_shardings:
             d = b.sdy.DimensionShardingAttr(dim)
@@ -138,7 +138,7 @@ def _mesh(attribute: Any) -> Mesh | None:
     axes = [bindings().sdy.MeshAxisAttr(a) for a in held.axes]
     if not axes:
         if held.device_ids:
-            _warn(f"the mesh {attribute} puts tensors on one device; they are taken as replicated")
+            warn(f"the mesh {attribute} puts tensors on one device; they are taken as replicated")
         return None
     return Mesh([(axis_name(a.name), a.size) for a in axes], held.device_ids or None)
 
@@ -165,7 +165,3 @@ def _hlo_texts(module: Any) -> list[str]:
         return [t for whole in found for t in (split_tuple(whole) if whole.startswith("{{") else (whole,))]
     except GspmdError:
         return list(found)
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, stacklevel=4)

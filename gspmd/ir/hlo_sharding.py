@@ -8,7 +8,6 @@ whose methods `to_hlo` and `from_hlo` are the way in.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from gspmd.ir.axes import Axes, as_set, canonical, cut, difference, parts
 from gspmd.ir.errors import ShardingError
 from gspmd.ir.hlo_text import HloTiling, parse_hlo, split_tuple
+from gspmd.ir.location import warn
 from gspmd.ir.mesh import Axis, Mesh
 
 __all__ = ["AxisTiling", "mesh_of", "split_tuple", "to_axes", "to_text"]
@@ -84,7 +84,7 @@ def to_axes(text: str, mesh: Mesh, rank: int | None = None) -> AxisTiling:
     """
     parsed = parse_hlo(text)
     if parsed.kind == "maximal":
-        warnings.warn(f"the sharding {text} puts a tensor on one device; it is taken as replicated", stacklevel=3)
+        warn(f"the sharding {text} puts a tensor on one device; it is taken as replicated")
     if parsed.kind != "tiled":
         dims: tuple[Axes, ...] = ((),) * (rank or 0)
         unreduced = mesh.whole if parsed.kind == "unreduced" else ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sysconfig
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,6 +42,14 @@ def user_location() -> Location | None:
             return Location(frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back
     return None
+
+
+def warn(message: str) -> None:
+    """Warn at the innermost line outside this package."""
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_back is not None and not is_outside(frame.f_code.co_filename):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)
 
 
 def calling_library(names: frozenset[str]) -> tuple[str, Location | None] | None:

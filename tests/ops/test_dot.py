@@ -69,7 +69,7 @@ def test_bools_are_the_or_of_ands() -> None:
     assert (out == (x[:, :, None] & y).any(1)).all()
 
 
-@pytest.mark.parametrize(("m", "k", "n"), itertools.product((0, 2), (0, 3), (0, 4)))
+@pytest.mark.parametrize(("m", "k", "n"), list(itertools.product((0, 2), (0, 3), (0, 4))))
 def test_empty_dims(m: int, k: int, n: int) -> None:
     out = dot_general(np.ones((m, k)), np.ones((k, n)), ((), ()), ((1,), (0,)), np.dtype(float))
     assert out.shape == (m, n) and (out == k).all()

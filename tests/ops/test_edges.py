@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -104,10 +104,8 @@ def in_jax(function: Callable[..., Any], *arrays: Array) -> Array:
         return np.asarray(jax.jit(function)(*arrays))
 
 
-def cases(table: dict[str, tuple[Callable[..., Any], tuple[str, ...]]]) -> Iterator[Any]:
-    for name, (_, dtypes) in table.items():
-        for dtype in dtypes:
-            yield pytest.param(name, dtype, id=f"{name}-{dtype}")
+def cases(table: dict[str, tuple[Callable[..., Any], tuple[str, ...]]]) -> list[Any]:
+    return [pytest.param(name, t, id=f"{name}-{t}") for name, (_, dtypes) in table.items() for t in dtypes]
 
 
 def judged(name: str, *arrays: Array, expected: Array) -> None:
@@ -170,9 +168,10 @@ def test_the_total_order_sorts_everything(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_reduce_precision(dtype: str, exponent: int, mantissa: int) -> None:
     rng = np.random.default_rng(0)
-    x = np.concatenate(
-        [edge_values(dtype), (rng.standard_normal(200) * 10.0 ** rng.integers(-6, 6, 200)).astype(DTYPES[dtype])]
-    )
+    with np.errstate(over="ignore"):
+        x = np.concatenate(
+            [edge_values(dtype), (rng.standard_normal(200) * 10.0 ** rng.integers(-6, 6, 200)).astype(DTYPES[dtype])]
+        )
     kernel: Any = OPS["reduce_precision"].kernel
     expected = in_jax(lambda t: lax.reduce_precision(t, exponent, mantissa), x)
     verdict = compare(kernel(ReducePrecisionAttrs(exponent, mantissa), x), expected, exact=True)
