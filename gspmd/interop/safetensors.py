@@ -61,7 +61,7 @@ class SafeTensors:
         """
         type_ = self._type(name)
         sizes = type_.shape if shape is None else shape
-        if prod(sizes) != type_.size:
+        if prod(sizes) != type_.size or min(sizes, default=0) < 0:
             raise UsageError(
                 f"tensor {name!r} of type {type_.text()} cannot be read in shape {sizes}",
                 fix=f"give a shape of {type_.size} elements",
@@ -69,8 +69,9 @@ class SafeTensors:
         start = self._starts[name]
         found = self._bytes[start : start + type_.nbytes]
         if type_.dtype == np.bool_:  # a byte that is neither 0 nor 1 would be no bool
-            return found.reshape(sizes)[index] != 0
-        return native(found.view(type_.dtype.newbyteorder("<")).reshape(sizes)[index])
+            return np.asarray(found.reshape(sizes)[index] != 0)
+        # The dots make a view of a scalar, which no index at all would copy out.
+        return native(found.view(type_.dtype.newbyteorder("<")).reshape(sizes)[*index, ...])
 
     def _type(self, name: str) -> TensorType:
         if name in self.types:

@@ -158,3 +158,16 @@ def test_a_header_may_not_be_larger_than_the_format_allows(tmp_path: Path) -> No
         stream.truncate(100_000_100)
     with pytest.raises(ParseError, match="100000000 are allowed"):
         safetensors.open(tmp_path / "a")
+
+
+def test_a_scalar_is_an_array(tmp_path: Path) -> None:
+    header = {
+        "s": {"dtype": "F32", "shape": [], "data_offsets": [0, 4]},
+        "b": {"dtype": "BOOL", "shape": [], "data_offsets": [4, 5]},
+    }
+    held = safetensors.open(written(tmp_path / "s.safetensors", header, np.float32(1.5).tobytes() + b"\1"))
+    for name, value in (("s", 1.5), ("b", True)):
+        found = held.read(name)
+        assert isinstance(found, np.ndarray) and found.shape == () and found == value
+    with pytest.raises(UsageError, match=r"cannot be read in shape \(-1, -1\)"):
+        held.read("s", (), (-1, -1))
