@@ -26,7 +26,7 @@ Described = Callable[[Sequence[Value]], Mapping[str, str]]
 # Says an op in terms of others.
 Expansion = Callable[[Builder, Sequence[Value], Any], Sequence[Value]]
 
-_ODD = re.compile(r"[^\w.$-]+")
+_ODD = re.compile(r"[^\w.$-]+", re.ASCII)
 _LOST = "%lost"  # stands for the results of ops that could not be written
 
 

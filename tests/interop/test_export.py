@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+import gspmd
 from gspmd.interop.export_stablehlo import export_stablehlo, exports
 from gspmd.interop.import_stablehlo import import_stablehlo
 from gspmd.interop.stablehlo_text import constant_text, type_text
@@ -154,3 +156,11 @@ def test_constants_keep_every_bit(array: np.ndarray) -> None:
     body = f"%0 = stablehlo.constant {constant_text(array)}\n  return %0 : {shape}"
     (found,) = run_text(f"module {{ func.func public @main() -> {shape} {{\n  {body}\n}} }}\n", [])
     assert found.dtype == array.dtype and found.tobytes() == array.tobytes()
+
+
+def test_a_name_may_have_letters_that_mlir_does_not_know() -> None:
+    def größe(x: Any) -> Any:
+        return x + 1
+
+    x = np.ones(2, np.float32)
+    assert gspmd.from_stablehlo(gspmd.trace(größe, x).to_stablehlo()).run(x).tolist() == [2, 2]
