@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from gspmd.frontend.numpy_core import broadcast_to, cast_to, constant, full_of
+from gspmd.frontend.numpy_core import broadcast_to, cast_to, constant, dtype_of, full_of, shape_of
 from gspmd.frontend.numpy_index import dynamic_slice, dynamic_update_slice
 from gspmd.frontend.numpy_logic import truth
+from gspmd.frontend.numpy_math import maximum, minimum
 from gspmd.frontend.numpy_shape import reshape
 from gspmd.frontend.regions import Draft, captures_of, draft, lift_leaf, lift_tree
 from gspmd.frontend.scope import current_scope, trace_error
@@ -48,6 +49,9 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: 
     if not is_integer(number.dtype):
         raise trace_error(f"the index of switch is {number.type.bare.text()}, not an integer", rule="switch.C2")
     # The op picks the last branch for any index out of range, a negative one too.
+    if number.dtype.itemsize >= 4 and number.dtype != _I32:
+        number = minimum(number, len(branches) - 1)  # what does not fit into 32 bits would become another number
+        number = maximum(number, 0)
     wide = cast_to(number, _I32)
     at_least_zero = wide if len(branches) == 1 else _not_negative(wide)
     return _branches(at_least_zero, branches, operands, [f"branch {i}" for i in range(len(branches))])
@@ -113,6 +117,14 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
 
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any) -> Any:
     """`for i in range(lower, upper): val = body_fun(i, val)`; gradients need bounds that are Python numbers."""
+    for bound, what in ((lower, "lower"), (upper, "upper")):
+        given = TensorType(dtype_of(bound), shape_of(bound))
+        if given.shape or not is_integer(given.dtype):
+            raise trace_error(
+                f"the {what} bound of fori_loop is {given.text()}, not an integer",
+                rule="fori_loop.C1",
+                fix="round it and convert it with .astype",
+            )
     known = not isinstance(lower, Tracer) and not isinstance(upper, Tracer)
     count = max(0, int(upper) - int(lower)) if known else None
     last = cast_to(upper, _I32)
@@ -162,13 +174,18 @@ def _settled(
     """Carries that start as Python numbers take the dtype that the body gives them; the body is traced again then."""
     if body.tree != tree:
         return carries, body
-    again = [
-        cast_to(leaf, t.dtype) if is_scalar(leaf) and t.dtype != x.dtype and not t.shape and not weak else x
-        for leaf, x, t, weak in zip(leaves, carries, body.types, body.weak, strict=True)
-    ]
+    again = _started(leaves, carries, body)
     if all(x is y for x, y in zip(again, carries, strict=True)):
         return carries, body
     return again, draft(lambda xs: body_fun(tree.unflatten(xs)), [x.type for x in again])
+
+
+def _started(leaves: Sequence[Any], carries: Sequence[Tracer], body: Draft) -> list[Tracer]:
+    """The carries; those that start as Python numbers in the dtypes of a body's first results, which they become."""
+    return [
+        cast_to(leaf, t.dtype) if is_scalar(leaf) and t.dtype != x.dtype and not t.shape and not weak else x
+        for leaf, x, t, weak in zip(leaves, carries, body.types, body.weak, strict=False)
+    ]
 
 
 def _require_carried(types: Sequence[TensorType], tree: TreeDef, body: Draft, paths: Sequence[str]) -> None:
@@ -207,6 +224,13 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, le
             rule="scan.C1",
             fix="return carry, None if there is nothing to stack",
         )
+    if first.tree.children[0] == tree:
+        settled = _started(leaves, carries, first)
+        if any(x is not y for x, y in zip(settled, carries, strict=True)):
+            # The rows are stacked in the dtypes that the carry gives them, not those of the number it starts from.
+            carries = settled
+            init = tree.unflatten(carries)
+            first = draft(_pair(f, tree, row_tree), [*(x.type for x in carries), *row_types])
     y_tree = first.tree.children[1]
     y_types = first.types[first.tree.children[0].size :]
     # Zeros to write the rows into, one stack for each y.
@@ -234,6 +258,8 @@ def _length(rows: Sequence[Tracer], length: int | None) -> int:
         raise trace_error("scan goes along the first dimension, but an array of xs has none", rule="scan.C2")
     counts = {x.shape[0] for x in rows}
     if length is not None:
+        if length < 0:
+            raise trace_error(f"scan of {length} rounds", rule="scan.C3", fix="give a length of at least 0")
         counts.add(int(length))
     if len(counts) != 1:
         raise trace_error(

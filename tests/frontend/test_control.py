@@ -101,3 +101,16 @@ def test_numbers_from_outside_are_not_carried_through_twice() -> None:
 
 def test_cond_of_a_python_bool() -> None:
     assert run(lambda x: cond(True, lambda: gnp.sum(x), lambda: 0.0), X) == X.sum()
+
+
+def test_rows_of_a_scan_have_the_dtype_that_the_carry_settles_on() -> None:
+    x = np.full(3, 0.5, "f4")
+    last, rows = run(lambda x: scan(lambda c, a: (c + a, c), 0, x), x)
+    assert rows.dtype == np.float32 and rows.tolist() == [0, 0.5, 1] and last == 1.5
+    last, rows = run(lambda x: scan(lambda c, a: (c + a, c), 0, x[:0]), x)
+    assert rows.dtype == last.dtype == np.float32
+
+
+def test_wide_indices_out_of_range_pick_the_nearest_branch() -> None:
+    for i, wanted in ((np.uint32(2**32 - 1), 2), (np.uint32(0), 0), (np.int8(-3), 0), (np.int8(100), 2)):
+        assert run(lambda i: switch(i, [lambda: 0, lambda: 1, lambda: 2]), i) == wanted
