@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import wraps
 from typing import Any, cast
 
 from gspmd.frontend.annotate import Entry, sharding_of_entries
@@ -62,6 +63,7 @@ def shard_map(
     the arrays, a dimension does not divide evenly, or an axis is manual already.
     """
 
+    @wraps(function)
     def run(*args: Any) -> Any:
         scope = current_scope()
         loc = user_location()
@@ -130,7 +132,8 @@ def _spread(specs: Any, tree: TreeDef, what: str) -> list[PartitionSpec]:
         return [specs] * tree.size
     children = cast("dict[Any, Any]", specs) if isinstance(specs, dict) else None
     items = list(cast("Sequence[Any]", specs)) if isinstance(specs, (tuple, list)) else []
-    if tree.container is None or (children is None and len(items) != len(tree.children)):
+    unlike = children is None and (tree.container is dict or len(items) != len(tree.children))
+    if tree.container is None or unlike:
         raise trace_error(
             f"{what} {specs!r} do not fit {tree.text()}",
             rule="shard_map.C2",

@@ -322,3 +322,11 @@ def test_devices_are_numbered_by_the_mesh_not_by_the_machine() -> None:
 def test_specs() -> None:
     assert P("a", None) == P("a", None) != P("a") and len({P("a"), P("a")}) == 1
     assert repr(P("a", None, ("b", "c"))) == "PartitionSpec('a', None, ('b', 'c'))"
+
+
+def test_a_mapped_function_keeps_its_name_and_those_of_its_parameters() -> None:
+    def doubled(weights: Any) -> Any:
+        return weights * 2
+
+    text = gspmd.trace(gspmd.shard_map(doubled, gspmd.Mesh({"d": 2}), P("d"), P("d")), np.ones(4, "f4")).text()
+    assert "func @doubled(%weights:" in text

@@ -67,6 +67,11 @@ CASES: list[tuple[str, Callable[[Any], Any], str]] = [
         lambda x: mapped(lambda p: {"y": p}, out={"z": P()})(x),
         r"shard_map.C2: out_specs have the keys",
     ),
+    (
+        "a pair for a dict",
+        lambda x: mapped(lambda p: {"k": p, "l": p}, BOTH, (P("a"), BOTH))(x),
+        r"C2: out_specs .* do not fit",
+    ),
     ("no spec at all", lambda x: mapped(lambda p: p, ("a", "b"))(x), r"shard_map.C2: in_specs .* do not fit"),
     ("manual already", twice, r"shard_map.C1: .*manual already"),
     (
