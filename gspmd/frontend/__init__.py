@@ -42,6 +42,7 @@ bind(
         "bitwise_xor": numpy_logic.bitwise_xor,
         "clip": numpy_math.clip,
         "conj": numpy_special.conj,
+        "copy": numpy_math.positive,
         "cumprod": numpy_reduce.cumprod,
         "cumsum": numpy_reduce.cumsum,
         "diagonal": numpy_shape.diagonal,

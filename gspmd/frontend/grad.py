@@ -50,6 +50,8 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
             )
         single = isinstance(argnums, (int, np.integer))
         numbers = [_position(n, len(args)) for n in ((argnums,) if isinstance(argnums, (int, np.integer)) else argnums)]
+        if len(set(numbers)) != len(numbers):
+            raise trace_error(f"argnums {argnums} name an argument twice", rule="grad.C1", fix="name each one once")
         trees = [flatten(args[n]) for n in numbers]
         passed = [x for found, _ in trees for x in found]
         leaves = [lift_leaf(x) for x in passed]

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gspmd.frontend.config import canonical, default_float
-from gspmd.frontend.numpy_core import as_inexact, cast_to, constant, normal_axes
+from gspmd.frontend.numpy_core import as_inexact, cast_to, constant, lift, normal_axes
 from gspmd.frontend.numpy_missing import missing
 from gspmd.frontend.numpy_shape import moveaxis, pad_with, roll, slice_dim
 from gspmd.frontend.numpy_special import conj
@@ -192,14 +192,14 @@ def _frequencies(values: Any, dtype: Any) -> Tracer:
 
 def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Tracer:
     """The zero frequency moved to the middle."""
-    given = as_inexact(x)
+    given = lift(x)
     dims = normal_axes(axes, given.ndim)
     return roll(given, [given.shape[d] // 2 for d in dims], dims)
 
 
 def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Tracer:
     """The inverse of fftshift."""
-    given = as_inexact(x)
+    given = lift(x)
     dims = normal_axes(axes, given.ndim)
     return roll(given, [-(given.shape[d] // 2) for d in dims], dims)
 

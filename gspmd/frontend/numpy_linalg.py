@@ -27,8 +27,8 @@ from gspmd.frontend.numpy_missing import missing
 from gspmd.frontend.numpy_reduce import max as greatest
 from gspmd.frontend.numpy_reduce import min as least
 from gspmd.frontend.numpy_reduce import prod, sum
+from gspmd.frontend.numpy_shape import diagonal as diagonal_of
 from gspmd.frontend.numpy_shape import (
-    diagonal,
     expand_dims,
     matrix_transpose,
     moveaxis,
@@ -36,7 +36,6 @@ from gspmd.frontend.numpy_shape import (
     reshape,
     square_diagonal,
     squeeze,
-    trace,
 )
 from gspmd.frontend.numpy_special import conj, log, real, sign, sqrt
 from gspmd.frontend.promotion import inexact
@@ -144,6 +143,16 @@ def slogdet(x: ArrayLike) -> tuple[Tracer, Tracer]:
     return prod(sign(line), axis=-1) * parity, sum(log(absolute(line)), axis=-1)
 
 
+def diagonal(x: ArrayLike, offset: int = 0) -> Tracer:
+    """The elements of matrices, in the last two dimensions, whose column exceeds their row by `offset`."""
+    return diagonal_of(x, offset, -2, -1)
+
+
+def trace(x: ArrayLike, offset: int = 0) -> Tracer:
+    """The sum of a diagonal of matrices in the last two dimensions."""
+    return sum(diagonal(x, offset), axis=-1)
+
+
 def matrix_power(x: ArrayLike, n: int) -> Tracer:
     """Square matrices multiplied n times, by repeated squaring; of their inverses if n is negative."""
     square = _matrices("matrix_power", x, True)
@@ -216,8 +225,10 @@ def cond(x: ArrayLike, p: Any = None) -> Tracer:
 # -- norms -----------------------------------------------------------------------------------------------------------
 
 
-def vector_norm(x: ArrayLike, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Tracer:
+def vector_norm(x: ArrayLike, axis: Axis = None, keepdims: bool = False, ord: float | str = 2) -> Tracer:
     """The norm of vectors: the ord-th root of the sum of the ord-th powers of magnitudes; inf, -inf, 0 as in NumPy."""
+    if isinstance(ord, str):
+        raise trace_error(f"no vector norm of order {ord!r}", rule="vector_norm.C1", fix="name two axes, or a number")
     lifted = as_inexact(x)
     size = absolute(lifted)
     if ord == np.inf:

@@ -66,6 +66,16 @@ class Tracer:
         return self.value.type.size
 
     @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.value.type.nbytes
+
+    @property
     def T(self) -> Tracer:
         """The dimensions in reverse order."""
         return _TABLE["transpose"](self)
@@ -152,6 +162,15 @@ class Tracer:
 
     def __rmod__(self, other: Any) -> Tracer:
         return _TABLE["remainder"](other, self)
+
+    def __divmod__(self, other: Any) -> tuple[Tracer, Tracer]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Tracer, Tracer]:
+        return other // self, other % self
+
+    def __round__(self, digits: int = 0) -> Tracer:
+        return _TABLE["round"](self, digits)
 
     def __pow__(self, other: Any) -> Tracer:
         return _TABLE["power"](self, other)
@@ -284,6 +303,10 @@ class Tracer:
         """Not possible while tracing."""
         self._no_number(".item()", "return the value from the traced function and read it outside")
 
+    def tolist(self) -> NoReturn:
+        """Not possible while tracing."""
+        self._no_number(".tolist()", "return the value from the traced function and read it outside")
+
     def _no_array(self, what: str, fix: str) -> NoReturn:
         """Refuse to become a NumPy array; whoever gave a traced array to another library is told so."""
         error = library_error(self.type.text())
@@ -301,8 +324,9 @@ class Tracer:
         return function(*inputs)
 
     def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, keywords: Any) -> NoReturn:
-        name = function.__name__
-        self._no_array(f"numpy.{name}", f"use gspmd.numpy.{name}")
+        module = function.__module__ if function.__module__ in ("numpy.linalg", "numpy.fft") else "numpy"
+        name = f"{module}.{function.__name__}"
+        self._no_array(name, f"use gspmd.{name}")
 
 
 class WeakTracer(Tracer):
@@ -319,36 +343,11 @@ class WeakTracer(Tracer):
         self.kind = kind
 
 
-_METHODS = frozenset(
-    [
-        "sum",
-        "prod",
-        "mean",
-        "var",
-        "std",
-        "max",
-        "min",
-        "all",
-        "any",
-        "argmax",
-        "argmin",
-        "argsort",
-        "cumprod",
-        "cumsum",
-        "ravel",
-        "flatten",
-        "squeeze",
-        "clip",
-        "conj",
-        "round",
-        "take",
-        "swapaxes",
-        "repeat",
-        "diagonal",
-        "trace",
-        "dot",
-    ]
-)
+_METHODS = frozenset((
+    "all", "any", "argmax", "argmin", "argsort", "clip", "conj", "conjugate", "copy", "cumprod", "cumsum", "diagonal",
+    "dot", "flatten", "max", "mean", "min", "prod", "ravel", "repeat", "round", "squeeze", "std", "sum", "swapaxes",
+    "take", "trace", "var",
+))  # fmt: skip
 _UFUNC_NAMES = {"left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift", "invert": "bitwise_invert"}
 
 Scalar = bool | int | float | complex

@@ -329,6 +329,12 @@ GRIDS: dict[str, Case] = {
         ],
         (D,),
     ),
+    "shifts of integers": (lambda m, k: [m.fft.fftshift(k), m.fft.ifftshift(k)], (I,)),
+    "diagonals of matrices": (
+        lambda m, d: [m.linalg.trace(d), m.linalg.trace(d, offset=1), m.linalg.diagonal(d, offset=-1)],
+        (D,),
+    ),
+    "methods": (lambda m, x: [x.copy() * x.nbytes, x.conjugate() * x.itemsize, m.round(x, 1), *divmod(x, 0.25)], (A,)),
     "hfft": (
         lambda m, z: [
             f(x, n, axis, norm)

@@ -54,7 +54,7 @@ CASES: list[tuple[str, Callable[..., Any], str]] = [
     ("range", lambda x: range(x[0, 0]), "Python index or size"),
     ("item", lambda x: x.item(), "item"),
     ("asarray", lambda x: np.asarray(x), "NumPy needs the value(.|\n)*gspmd.numpy"),
-    ("numpy function", lambda x: np.linalg.norm(x), "gspmd.numpy.norm"),
+    ("numpy function", lambda x: np.linalg.norm(x), "numpy.linalg.norm needs(.|\n)*gspmd.numpy.linalg.norm"),
     ("format", lambda x: f"{x} {x.sum():.3f}", "the format '.3f' needs the value"),
     ("jax", lambda x: jnp.sin(x), "jax was given a traced array(.|\n)*gspmd.from_jax"),
     ("scipy", lambda x: scipy.linalg.inv(x), "scipy was given a traced array(.|\n)*in gspmd.numpy$"),
@@ -113,6 +113,12 @@ CASES: list[tuple[str, Callable[..., Any], str]] = [
     ("no branches", lambda x: switch(0, []), "needs a branch"),
     ("scan lengths", lambda x: scan(lambda c, r: (c, r), 0, (x, x.T)), r"\[4, 6\]"),
     ("scan pair", lambda x: scan(lambda c, r: c, 0, x), "pair"),
+    ("scan length", lambda x: scan(lambda c, r: (c, c), 0, None, -1), "scan of -1 rounds"),
+    ("loop to a float", lambda x: fori_loop(0, 2.5, lambda i, c: c, x), r"upper bound of fori_loop is f32\[\]"),
+    ("loop from a float", lambda x: fori_loop(x[0, 0], 2, lambda i, c: c, x), "lower bound of fori_loop"),
+    ("argnums twice", lambda x: grad(lambda a, b: a.sum(), (0, -2))(x, x), r"\(0, -2\) name an argument twice"),
+    ("vector norm", lambda x: gnp.linalg.norm(x, "fro", 1), "no vector norm of order 'fro'"),
+    ("list", lambda x: x.tolist(), "tolist"),
     ("scan none", lambda x: scan(lambda c, r: (c, r), 0, None), "how many rounds"),
 ]
 
