@@ -19,7 +19,7 @@ _ELEMENTS: dict[str, DType] = {
     **{f"i{n}": DTYPES[f"i{n}"] for n in (2, 4, 8, 16, 32, 64)},
     **{f"ui{n}": DTYPES[f"u{n}"] for n in (2, 4, 8, 16, 32, 64)},
     **{name: DTYPES[name] for name in ("f16", "bf16", "f32", "f64")},
-    **{f"f{name[1:].upper()}": dtype for name, dtype in DTYPES.items() if name.startswith("f8")},
+    **{f"f{name[1:].upper()}": dtype for name, dtype in DTYPES.items() if "e" in name},
     "complex<f32>": DTYPES["c64"],
     "complex<f64>": DTYPES["c128"],
 }

@@ -25,7 +25,7 @@ _MOST_DECIMALS = 16
 def element_text(dtype: DType) -> str:
     """An element type: `f32`, `i1`, `ui8`, `complex<f32>`."""
     name = dtype_name(dtype)
-    if name.startswith("f8"):
+    if "e" in name:
         return f"f{name[1:].upper()}"
     return _ELEMENTS.get(name, f"u{name.replace('u', 'i')}" if dtype_kind(dtype) == "uint" else name)
 
@@ -45,7 +45,7 @@ def constant_text(array: np.ndarray[Any, Any]) -> str:
     type_ = type_text(TensorType(array.dtype, array.shape))
     if array.size == 0:
         return f"dense<> : {type_}"
-    sub_byte = array.dtype.itemsize == 1 and dtype_name(array.dtype)[1:] in ("2", "4")
+    sub_byte = array.dtype.itemsize == 1 and dtype_name(array.dtype)[1] in "246"
     if array.size > 1 and array.tobytes() == array.reshape(-1)[:1].tobytes() * array.size:
         array = array.reshape(-1)[0]
     if array.size <= _MOST_DECIMALS or array.dtype == np.bool_ or sub_byte:

@@ -95,6 +95,11 @@ def tiny(dtype: DType) -> float:
     return _finfo(dtype, "smallest_normal")
 
 
+def leads_with_sign(dtype: DType) -> bool:
+    """Whether a float's first bit in memory is its sign: not of those narrower than a byte, nor of bare exponents."""
+    return _finfo(dtype, "bits") == 8 * dtype.itemsize and _finfo(dtype, "min") < 0
+
+
 def unsigned_bits(x: Array) -> Array:
     """The bits of an array as unsigned integers of the same width."""
     return x.view(_UNSIGNED[x.dtype.itemsize])

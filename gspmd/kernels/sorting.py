@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gspmd.kernels.finite import Array, is_float, is_integer, unsigned_bits
+from gspmd.kernels.finite import Array, is_float, is_integer, leads_with_sign, unsigned_bits
 
 _UNSIGNED: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _INDEX_MASK = np.uint64(0xFFFFFFFF)
@@ -42,6 +42,8 @@ def _codes(x: Array, total: bool) -> Array:
     if is_float(x.dtype):
         if not total:
             x = np.where(np.isnan(x), np.array(np.nan, x.dtype), np.where(x == 0, x.dtype.type(0), x))
+        if not leads_with_sign(x.dtype):
+            x = x.astype(np.float32)
         bits = unsigned_bits(np.ascontiguousarray(x)).reshape(x.shape)
         # Of negative numbers all bits are turned over, of the others the sign alone.
         signed, last = bits.view(f"i{bits.dtype.itemsize}"), 8 * bits.dtype.itemsize - 1

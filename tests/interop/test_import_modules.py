@@ -15,6 +15,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 import gspmd
 from gspmd.interop.import_mlir import read_module
+from gspmd.ir.dtypes import DTYPES
 from gspmd.ir.errors import GspmdError, ParseError, UsageError
 
 T = "tensor<4xf32>"
@@ -152,6 +153,28 @@ def newer() -> bytes:
     return artifact().replace(version, b"9" + version[1:]).replace(b"add_v1", b"add_v9")
 
 
+NARROW = """func.func @main(%x: tensor<4x$t> {mhlo.sharding = "{devices=[2]<=[2]}"}) -> (tensor<4x$t>, tensor<4xf32>) {
+  %c = stablehlo.constant $c : tensor<4x$t>
+  %m = stablehlo.maximum %x, %c : tensor<4x$t>
+  %y = stablehlo.convert %m : (tensor<4x$t>) -> tensor<4xf32>
+  return %m, %y : tensor<4x$t>, tensor<4xf32>
+}"""
+
+
+@pytest.mark.parametrize("name", [n for n in DTYPES if "e" in n])
+@pytest.mark.parametrize("constant", [[1.0, 2.0, 4.0, 0.5], [1.0] * 4])
+def test_floats_of_a_byte_or_less_come_and_go(name: str, constant: list[float]) -> None:
+    """Values, on one device and split; and the exported text means the same."""
+    text = NARROW.replace("$t", f"f{name[1:].upper()}").replace("$c", f"dense<{constant}>")
+    module = gspmd.from_stablehlo(text)
+    x = np.array([0.5, 1, 2, 4], DTYPES[name])
+    wanted = np.maximum(x.astype(np.float32), np.array(constant, np.float32))
+    again = gspmd.from_stablehlo(module.to_stablehlo())
+    for same, wide in (module.run(x), gspmd.compile(module).simulate(x), again.run(x)):
+        assert np.asarray(same).dtype == DTYPES[name] and np.array_equal(np.asarray(same).astype(np.float32), wanted)
+        assert np.array_equal(wide, wanted)
+
+
 BROKEN: dict[str, tuple[Any, str]] = {
     "empty": (b"", "is empty: it holds no program"),
     "blank": ("  \n\t", "is empty: it holds no program"),
@@ -163,7 +186,10 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "dynamic": (ADD.replace("4x", "?x"), r"the type tensor<\?xf32> has a dynamic dimension"),
     "unranked": ("func.func @main(%x: tensor<*xf32>) {\n  return\n}", r"has a dynamic dimension"),
     "no tensor": ("func.func @main(%x: f32) -> f32 {\n  return %x : f32\n}", "the type f32 is no tensor"),
-    "element": (ADD.replace("f32", "f8E8M0FNU"), "the element type f8E8M0FNU of tensor<4xf8E8M0FNU> is unknown"),
+    "element": (
+        "func.func @main(%x: tensor<4xi3>) -> tensor<4xi3> {\n  return %x : tensor<4xi3>\n}",
+        "the element type i3 of tensor<4xi3> is unknown",
+    ),
 }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gspmd.ir.dtypes import DTYPES
 from gspmd.ir.errors import GspmdError
 from gspmd.ir.parser import parse_example
 from gspmd.kernels import sorting
@@ -164,6 +165,15 @@ def test_one_operand_is_sorted_by_itself(dtype: str, order: str, direction: str)
     wide = np.float64 if dtype[0] in "fb" else np.int64
     expected = np.sort(x.astype(wide) * (1 if direction == "LT" else -1), axis=1)
     assert (y.astype(wide) * (1 if direction == "LT" else -1) == expected).all()
+
+
+@pytest.mark.parametrize("name", [n for n in DTYPES if "e" in n])
+@pytest.mark.parametrize("total", [False, True])
+def test_narrow_floats_are_ordered_as_wide_ones(name: str, total: bool) -> None:
+    x = np.array([3, 0.5, 6, -3, 1, -0.5, 2, -6, 4], np.float32).astype(DTYPES[name])
+    x = x[~np.isnan(x.astype(np.float32))]
+    order = np.argsort(sorting.order_codes(x, total), kind="stable")
+    assert np.array_equal(order, np.argsort(x.astype(np.float32), kind="stable"))
 
 
 def test_codes_are_ordered_as_the_values_and_can_be_read_back() -> None:
