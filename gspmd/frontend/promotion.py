@@ -17,7 +17,8 @@ from gspmd.ir.errors import TraceError
 _BITS = {name: int(name[1:]) for name in DTYPES if name[0] in "iu"}
 # For each float type, the float types that hold all of its values, narrowest first.
 _FLOATS: dict[str, tuple[str, ...]] = {
-    **{name: (name, "f16", "bf16", "f32", "f64") for name in DTYPES if name.startswith("f8")},
+    **{name: (name, "f16", "bf16", "f32", "f64") for name in DTYPES if "e" in name},
+    "f8e8m0fnu": ("f8e8m0fnu", "bf16", "f32", "f64"),
     "f16": ("f16", "f32", "f64"),
     "bf16": ("bf16", "f32", "f64"),
     "f32": ("f32", "f64"),
