@@ -109,8 +109,9 @@ def _layout(dtype: DType) -> tuple[int, int]:
 
 def bitcast(x: Array, dtype: DType) -> Array:
     """The bits of an array as another dtype: a narrower one adds a minor dim, a wider one removes it."""
-    packed = is_packed(x.dtype), is_packed(dtype)
-    if any(packed) and not (all(packed) and bit_width(x.dtype) == bit_width(dtype)):
+    old, new = bit_width(x.dtype), bit_width(dtype)
+    integers = is_packed(x.dtype) and is_packed(dtype)
+    if 1 < min(old, new) < 8 and not (integers and old == new):
         return _bitcast_packed(x, dtype)
     if dtype.itemsize == x.dtype.itemsize:
         return np.ascontiguousarray(x).reshape(x.shape).view(dtype)
@@ -121,9 +122,8 @@ def bitcast(x: Array, dtype: DType) -> Array:
 
 
 def _bitcast_packed(x: Array, dtype: DType) -> Array:
-    """To or from integers of fewer than 8 bits, which lie in the low bits of a byte each; by single bits."""
-    width = bit_width(x.dtype) if is_packed(x.dtype) else 8 * x.dtype.itemsize
-    size = bit_width(dtype) if is_packed(dtype) else 8 * dtype.itemsize
+    """To or from numbers of fewer than 8 bits, which lie in the low bits of a byte each; by single bits."""
+    width, size = bit_width(x.dtype), bit_width(dtype)
     data = np.ascontiguousarray(x).reshape(-1).view(np.uint8).reshape(x.size, x.dtype.itemsize)
     bits = np.unpackbits(data, axis=1, bitorder="little")[:, :width]
     found = np.packbits(bits.reshape(x.size * width // size, size), axis=1, bitorder="little").reshape(-1)

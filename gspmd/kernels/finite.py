@@ -79,8 +79,12 @@ def limits(dtype: DType) -> tuple[Any, Any]:
 
 @lru_cache(maxsize=64)
 def bit_width(dtype: DType) -> int:
-    """The number of bits of an integer dtype."""
-    return int(ml_dtypes.iinfo(dtype).bits)
+    """How many bits an element means: 1 of a bool; fewer than 8 lie in the low bits of a byte."""
+    if dtype.kind == "b":
+        return 1
+    if is_integer(dtype):
+        return int(ml_dtypes.iinfo(dtype).bits)
+    return int(_finfo(dtype, "bits")) if is_float(dtype) else 8 * dtype.itemsize
 
 
 @lru_cache(maxsize=64)
@@ -97,7 +101,7 @@ def tiny(dtype: DType) -> float:
 
 def leads_with_sign(dtype: DType) -> bool:
     """Whether a float's first bit in memory is its sign: not of those narrower than a byte, nor of bare exponents."""
-    return _finfo(dtype, "bits") == 8 * dtype.itemsize and _finfo(dtype, "min") < 0
+    return bit_width(dtype) == 8 * dtype.itemsize and _finfo(dtype, "min") < 0
 
 
 def unsigned_bits(x: Array) -> Array:

@@ -12,6 +12,7 @@ from gspmd.ir.opdef import Array, OpDef, Types
 from gspmd.ir.rule import Factor, Rule, identity_map
 from gspmd.ir.types import TensorType
 from gspmd.kernels import conversion as kernels
+from gspmd.kernels.finite import bit_width
 from gspmd.ops.rules import require, require_count
 
 
@@ -22,16 +23,10 @@ class BitcastConvertAttrs(Attrs):
     dtype: DType
 
 
-def _bits(dtype: DType) -> int:
-    """How many bits an element means; sub-byte types are stored a byte an element."""
-    name = dtype_name(dtype)
-    return 1 if name == "bool" else int(name[1:]) if name in ("i2", "i4", "u2", "u4") else 8 * dtype.itemsize
-
-
 def _bitcast_infer(types: Types, attrs: BitcastConvertAttrs, regions: tuple[Region, ...]) -> Types:
     """C1: complex stays complex. C2: truth values keep their width. C3: widths divide. C4: a minor dim of the ratio."""
     require_count("bitcast_convert", types, 1)
-    x, old, new = types[0].bare, _bits(types[0].dtype), _bits(attrs.dtype)
+    x, old, new = types[0].bare, bit_width(types[0].dtype), bit_width(attrs.dtype)
     both = f"{x.text()} as {dtype_name(attrs.dtype)}"
     alike = (dtype_kind(x.dtype) == "complex") == (dtype_kind(attrs.dtype) == "complex")
     require(alike, "bitcast_convert.C1", f"complex numbers only become complex numbers: {both}")

@@ -84,6 +84,19 @@ def test_conversions_between_integers_of_four_bits() -> None:
     assert elementwise.count_leading_zeros(np.array([0, 1, 7, -1]).astype(INT4)).tolist() == [4, 3, 1, 0]
 
 
+def test_floats_of_fewer_than_8_bits_are_as_wide_as_their_names_say() -> None:
+    """Two of four bits fill a byte, the first in its low half; they are bits of integers of four."""
+    x = np.array([[1, -1], [6, -6], [0.5, 0]], np.float32).astype(ml_dtypes.float4_e2m1fn)
+    text = "func.func @main(%a: tensor<3x2xf4E2M1FN>) -> tensor<3xui8> {\n"
+    text += (
+        "  %r = stablehlo.bitcast_convert %a : (tensor<3x2xf4E2M1FN>) -> tensor<3xui8>\n  return %r : tensor<3xui8>\n}"
+    )
+    bytes_ = gspmd.from_stablehlo(text).run(x)
+    assert bytes_.tolist() == [0xA2, 0xF7, 0x01]
+    assert np.array_equal(bitcast(bytes_, x.dtype), x) and np.array_equal(bitcast(bitcast(x, INT4), x.dtype), x)
+    assert bitcast(x, UINT4).astype(int).tolist() == [[2, 10], [7, 15], [1, 0]]
+
+
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_the_logarithm_of_one_plus_a_small_complex_number(dtype: Any) -> None:
     z = np.array([1e-10 + 1e-12j, 1e-30 - 3e-3j, 2e-20, -1e-9 - 1e-30j], dtype)
