@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from gspmd.frontend.config import default_complex, default_float, default_int
-from gspmd.ir.dtypes import DTYPES, DType, dtype_kind, dtype_name
+from gspmd.ir.dtypes import DTYPES, DType, dtype_kind, dtype_name, is_float
 from gspmd.ir.errors import TraceError
+from gspmd.kernels.finite import bit_width
 
-_BITS = {name: int(name[1:]) for name in DTYPES if name[0] in "iu"}
 # For each float type, the float types that hold all of its values, narrowest first.
 _FLOATS: dict[str, tuple[str, ...]] = {
-    **{name: (name, "f16", "bf16", "f32", "f64") for name in DTYPES if "e" in name},
+    **{name: (name, "f16", "bf16", "f32", "f64") for name, t in DTYPES.items() if is_float(t) and t.itemsize == 1},
     "f8e8m0fnu": ("f8e8m0fnu", "bf16", "f32", "f64"),
     "f16": ("f16", "f32", "f64"),
     "bf16": ("bf16", "f32", "f64"),
@@ -51,7 +51,7 @@ def _complex_of(complex_dtype: DType, other: DType) -> DType:
 
 
 def _integers(a: DType, b: DType) -> DType:
-    bits_a, bits_b = _BITS[dtype_name(a)], _BITS[dtype_name(b)]
+    bits_a, bits_b = bit_width(a), bit_width(b)
     if dtype_kind(a) == dtype_kind(b):
         return a if bits_a >= bits_b else b
     signed, unsigned = (bits_a, bits_b) if dtype_kind(a) == "int" else (bits_b, bits_a)

@@ -8,23 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gspmd.interop.stablehlo_text import element_text
 from gspmd.ir.dtypes import DTYPES, DType
 from gspmd.ir.errors import GspmdError
 from gspmd.ir.types import TensorType
 
 Nested = TensorType | tuple["Nested", ...]
 
-_ELEMENTS: dict[str, DType] = {
-    "i1": DTYPES["bool"],
-    **{f"i{n}": DTYPES[f"i{n}"] for n in (2, 4, 8, 16, 32, 64)},
-    **{f"ui{n}": DTYPES[f"u{n}"] for n in (2, 4, 8, 16, 32, 64)},
-    **{name: DTYPES[name] for name in ("f16", "bf16", "f32", "f64")},
-    **{f"f{name[1:].upper()}": dtype for name, dtype in DTYPES.items() if "e" in name},
-    "complex<f32>": DTYPES["c64"],
-    "complex<f64>": DTYPES["c128"],
-}
-
-
+_ELEMENTS: dict[str, DType] = {element_text(dtype): dtype for dtype in DTYPES.values()}
 _TOKEN = "!stablehlo.token"
 
 

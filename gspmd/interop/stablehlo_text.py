@@ -12,6 +12,7 @@ import numpy as np
 
 from gspmd.ir.dtypes import DType, dtype_kind, dtype_name
 from gspmd.ir.types import TensorType
+from gspmd.kernels.finite import bit_width
 
 # How composites that stand for ops of ours are called, and the one attribute that they have: ours, as text.
 PREFIX = "gspmd."
@@ -25,7 +26,7 @@ _MOST_DECIMALS = 16
 def element_text(dtype: DType) -> str:
     """An element type: `f32`, `i1`, `ui8`, `complex<f32>`."""
     name = dtype_name(dtype)
-    if "e" in name:
+    if dtype_kind(dtype) == "float" and dtype.itemsize == 1:
         return f"f{name[1:].upper()}"
     return _ELEMENTS.get(name, f"u{name.replace('u', 'i')}" if dtype_kind(dtype) == "uint" else name)
 
@@ -45,10 +46,9 @@ def constant_text(array: np.ndarray[Any, Any]) -> str:
     type_ = type_text(TensorType(array.dtype, array.shape))
     if array.size == 0:
         return f"dense<> : {type_}"
-    sub_byte = array.dtype.itemsize == 1 and dtype_name(array.dtype)[1] in "246"
     if array.size > 1 and array.tobytes() == array.reshape(-1)[:1].tobytes() * array.size:
         array = array.reshape(-1)[0]
-    if array.size <= _MOST_DECIMALS or array.dtype == np.bool_ or sub_byte:
+    if array.size <= _MOST_DECIMALS or bit_width(array.dtype) < 8:
         return f"dense<{_nested(array)}> : {type_}"
     return f'dense<"0x{array.tobytes().hex().upper()}"> : {type_}'
 

@@ -77,7 +77,7 @@ def one_kind(a: str, b: str) -> bool:
     return (len(kinds) == 1 or kinds == {"int", "uint"}) and not ("u64" in (a, b) and "int" in kinds)
 
 
-NUMPYS = [n for n in DTYPES if n not in ("i2", "i4", "u2", "u4", "bf16") and "e" not in n]
+NUMPYS = [n for n, t in DTYPES.items() if t.isbuiltin == 1]
 
 
 @pytest.mark.parametrize(("a", "b"), [(a, b) for a in NUMPYS for b in NUMPYS if one_kind(a, b)])
