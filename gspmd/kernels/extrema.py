@@ -12,7 +12,7 @@ from gspmd.kernels.finite import Array, signed_bits
 
 
 def has_negative_zero(x: Array) -> bool:
-    """Whether an element is -0.0; False for dtypes other than f32 and f64. Repeated elements are looked at once."""
+    """Whether an element is -0.0; False for dtypes that are not NumPy's own floats. Repeated elements count once."""
     if x.dtype.kind != "f" or not x.size:
         return False
     bits = signed_bits(_distinct(x))
@@ -24,9 +24,8 @@ def extremum(operation: np.ufunc, x: Array, y: Array, out: Array | None = None) 
     if x.dtype.kind != "f":
         return np.asarray(operation(x, y, out=out))
     greater = operation is np.maximum
-    if (
-        _distinct(x).size < _distinct(y).size
-    ) == greater:  # -0 is lost in a maximum's second operand, a minimum's first
+    # A -0 does harm in a maximum's second operand and a minimum's first: let that be the one with less to look at.
+    if (_distinct(x).size < _distinct(y).size) == greater:
         x, y = y, x
     if not has_negative_zero(y if greater else x):
         return np.asarray(operation(x, y, out=out))
