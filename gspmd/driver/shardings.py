@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
-from gspmd.inspect.annotating import read_annotations, said_at, with_annotations
+from gspmd.inspect.annotating import contradicted, read_annotations, with_annotations
 from gspmd.ir.errors import UsageError
 from gspmd.ir.graph import STAGES, Program
 from gspmd.ir.mesh import Mesh
@@ -33,14 +33,13 @@ def with_shardings(program: Program, given: Mapping[str, Sharding | str] | None)
         )
     mesh = _mesh_of(program, given)
     wanted = read_annotations(program, mesh, given)
-    names = value_names(program)
-    for value, sharding in wanted.items():
-        for said in said_at(program, value):
-            if not _admits(said, sharding, value.type.shape):
-                raise UsageError(
-                    f"%{names[value]} is annotated {said.text()} in the program, which {sharding.text()} contradicts",
-                    fix="change the annotation there; what that would change, what_if (explain --what-if) tells",
-                )
+    if (clash := contradicted(program, wanted)) is not None:
+        value, said = clash
+        name, given_text = value_names(program)[value], wanted[value].text()
+        raise UsageError(
+            f"%{name} is annotated {said.text()} in the program, which {given_text} contradicts",
+            fix="change the annotation there; what that would change, what_if (explain --what-if) tells",
+        )
     return with_annotations(replace(program, mesh=mesh), wanted)
 
 
@@ -56,9 +55,3 @@ def _mesh_of(program: Program, given: object) -> Mesh:
             fix='give one: mesh=gspmd.Mesh({"data": 2, "model": 4}), on the command line --mesh data=2,model=4',
         )
     return mesh
-
-
-def _admits(said: Sharding, given: Sharding, shape: tuple[int, ...]) -> bool:
-    """Whether an annotation leaves room for a sharding: alike in its closed dimensions, further split in open ones."""
-    closed = all(s.open or s.axes == g.axes for s, g in zip(said.dims, given.dims, strict=True))
-    return closed and given.refines(said, shape)

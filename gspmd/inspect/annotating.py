@@ -83,14 +83,24 @@ def read_annotations(program: Program, mesh: Mesh, given: Mapping[str, Sharding 
     return found
 
 
-def said_at(program: Program, value: Value) -> list[Sharding]:
-    """The annotations that a value has in a program."""
+def contradicted(program: Program, wanted: Mapping[Value, Sharding]) -> tuple[Value, Sharding] | None:
+    """The first of some values whose annotation in the program does not leave room for a sharding, with it."""
     around = Surroundings.of(program)
-    root = around.root(value)
-    maker = around.makers.get(root)
-    own = root in program.body.params or (maker is not None and annotates(maker))
-    values = [*([root] if own else []), *(node.result for node in around.said_of(root))]
-    return [v.type.sharding for v in values if v.type.sharding is not None]
+    for value, sharding in wanted.items():
+        root = around.root(value)
+        maker = around.makers.get(root)
+        own = root in program.body.params or (maker is not None and annotates(maker))
+        values = [*([root] if own else []), *(node.result for node in around.said_of(root))]
+        for said in (v.type.sharding for v in values):
+            if said is not None and not _admits(said, sharding, value.type.shape):
+                return value, said
+    return None
+
+
+def _admits(said: Sharding, given: Sharding, shape: tuple[int, ...]) -> bool:
+    """Whether an annotation leaves room for a sharding: alike in its closed dimensions, further split in open ones."""
+    closed = all(s.open or s.axes == g.axes for s, g in zip(said.dims, given.dims, strict=True))
+    return closed and given.refines(said, shape)
 
 
 def with_annotations(program: Program, wanted: Mapping[Value, Sharding]) -> Program:
