@@ -70,7 +70,9 @@ def _dtype(x: Any) -> DType:
     try:
         return as_dtype(x)
     except (TypeError, ValueError):
-        raise trace_error(f"{x!r} is neither an array nor a dtype", rule="dtype.C1") from None
+        raise trace_error(
+            f"{x!r} is neither an array nor a dtype", rule="dtype.C1", fix="give one, such as gnp.float32"
+        ) from None
 
 
 def can_cast(from_: Any, to: Any, casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "safe") -> bool:
