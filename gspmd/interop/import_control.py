@@ -18,7 +18,7 @@ from gspmd.interop.import_visit import Handler, Visit
 from gspmd.interop.stablehlo_text import ATTRIBUTES, PREFIX
 from gspmd.ir.attr_text import read_attrs
 from gspmd.ir.attrs import Attrs
-from gspmd.ir.graph import Node, Region, Value
+from gspmd.ir.graph import Region, Value
 from gspmd.ir.lexer import Scanner
 from gspmd.ops import OPS
 from gspmd.ops.annotate import OPTIMIZATION_BARRIER
@@ -104,7 +104,7 @@ def _composite(v: Visit) -> Sequence[Bound]:
 
 def trip_count(operands: Sequence[Value], cond: Region, body: Region, literals: Literals) -> int | None:
     """How often a loop runs, if a carry counts up from a constant by a constant while it is below a constant."""
-    test = _maker(cond, cond.results[0])
+    test = cond.maker(cond.results[0])
     if test is None or test.op is not COMPARE:
         return None
     direction: str = getattr(test.attrs, "direction", "")
@@ -125,10 +125,6 @@ def trip_count(operands: Sequence[Value], cond: Region, body: Region, literals: 
     return max(0, -(-(last - int(start)) // step))
 
 
-def _maker(region: Region, value: Value) -> Node | None:
-    return next((n for n in region.nodes if value in n.results), None)
-
-
 def _constant(
     value: Value, operands: Sequence[Value], cond: Region, body: Region, literals: Literals
 ) -> NDArray[Any] | None:
@@ -141,7 +137,7 @@ def _constant(
 
 def _step(body: Region, number: int, literals: Literals) -> int | None:
     counter, after = body.params[number], body.results[number]
-    node = _maker(body, after)
+    node = body.maker(after)
     if node is None or node.op is not ADD or counter not in node.operands:
         return None
     others = [x for x in node.operands if x is not counter]

@@ -38,7 +38,7 @@ def monoid_of(region: Region, number: int = 0) -> str | None:
     result = _as_computed(region, region.results[number])
     if result is new:
         return SET
-    node = _maker(region, result)
+    node = region.maker(result)
     if node is None or node.op not in _NAMES or {_as_given(region, x) for x in node.operands} != {held, new}:
         return None
     return _NAMES[node.op]
@@ -46,25 +46,21 @@ def monoid_of(region: Region, number: int = 0) -> str | None:
 
 def negated_new(region: Region) -> bool:
     """Whether a region with params (held, new) takes the new from what is held."""
-    node = _maker(region, region.results[0])
+    node = region.maker(region.results[0])
     return (
         node is not None and node.op is SUBTRACT and node.operands == tuple(region.params) and len(region.params) == 2
     )
 
 
-def _maker(region: Region, value: Value) -> Node | None:
-    return next((n for n in region.nodes if value in n.results), None)
-
-
 def _as_computed(region: Region, value: Value) -> Value:
     """What a value was before it was rounded to a narrower float type."""
-    node = _maker(region, value)
+    node = region.maker(value)
     return node.operands[0] if node is not None and _widens(node, *node.results, *node.operands) else value
 
 
 def _as_given(region: Region, value: Value) -> Value:
     """What a value was before it was brought to a wider float type."""
-    node = _maker(region, value)
+    node = region.maker(value)
     return node.operands[0] if node is not None and _widens(node, *node.operands, *node.results) else value
 
 
@@ -96,7 +92,7 @@ def is_identity(monoid: str, value: NDArray[Any] | None, dtype: DType) -> bool:
 
 def comparison(region: Region, compare: OpDef[Any]) -> tuple[str, bool] | None:
     """The direction of a region that compares its first parameter with its second, and whether in the total order."""
-    node = next((n for n in region.nodes if region.results[0] in n.results), None)
+    node = region.maker(region.results[0])
     params: tuple[Value, ...] = region.params
     if node is None or node.op is not compare or len(params) != 2:
         return None

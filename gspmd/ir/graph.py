@@ -63,6 +63,10 @@ class Region:
             for region in node.regions:
                 yield from region.walk()
 
+    def maker(self, value: Value) -> Node | None:
+        """The node of this region whose result a value is; None for a parameter, or what an inner region makes."""
+        return next((n for n in self.nodes if value in n.results), None)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
