@@ -15,7 +15,7 @@ from gspmd.ir.axes import Axes
 from gspmd.ir.errors import ShardingError
 from gspmd.ir.graph import Node, Program, Region, Value
 from gspmd.ir.manual import Crossing
-from gspmd.ir.opdef import Trait, annotates, manual_axes, node_rule
+from gspmd.ir.opdef import annotates, manual_axes, node_rule
 from gspmd.ir.types import TensorType
 from gspmd.propagation.project import Plan, identity_plan, plan_of
 
@@ -70,7 +70,7 @@ class _Numbering:
         self.depth_of: list[int] = []  # per value
         self.type_numbers: dict[TensorType, int] = {}
         self.type_numbers_by_id: dict[int, int] = {}
-        self.plans: dict[tuple[Any, ...], Plan | None] = {}
+        self.plans: dict[tuple[Any, ...], tuple[Plan | None, bool]] = {}  # and whether the node names its operand
         self.groups: dict[tuple[str, bool], list[tuple[int, Node]]] = {}
 
     def region(self, region: Region, depth: int, manual: Axes = ()) -> int:
@@ -103,12 +103,12 @@ class _Numbering:
             if op.rule is not None:
                 attrs = None if type(node.attrs) is Attrs else node.attrs  # Attrs has no fields: nothing to compare
                 key = (op, attrs, *[type_of[v] for v in numbers])
-                if key in plans:
-                    plan = plans[key]
-                else:
-                    plan = plans[key] = _node_plan(node)
+                known = plans.get(key)
+                if known is None:
+                    known = plans[key] = _node_plan(node), _names(node)
+                plan, names = known
                 if plan is not None:
-                    if op.has(Trait.IDENTITY) and _names(node):
+                    if names:
                         net.naming.append(len(net.tensors))
                     self.add_step(node, plan, tuple(numbers), here)
             if op.flow is not None:
@@ -196,8 +196,7 @@ class _Numbering:
 
 def _names(node: Node) -> bool:
     """Whether a node is an annotation that leaves nothing open."""
-    said = node.results[0].type.sharding
-    return said is not None and not said.is_open and annotates(node)
+    return annotates(node) and (said := node.results[0].type.sharding) is not None and not said.is_open
 
 
 def _node_plan(node: Node) -> Plan | None:
