@@ -16,7 +16,7 @@ from gspmd.ir.sharding import Sharding
 from gspmd.propagation.levels import NEVER
 from gspmd.propagation.network import Network
 from gspmd.propagation.project import LAST_PRIORITY, DimPlan, view_of
-from gspmd.propagation.search import Log
+from gspmd.propagation.search import Entry
 from gspmd.propagation.states import States
 from gspmd.propagation.step import Move, may_grow
 
@@ -66,13 +66,13 @@ class Reasons:
     values: list[Value]
     initial: list[int]
     final: list[int]
-    applied: Log
-    lost: Log
+    applied: list[Entry]
+    lost: list[Entry]
     levels: list[int]  # of each batch
     aliases: dict[Value, int] = field(init=False, repr=False, default_factory=dict[Value, int])
     # Filled when first asked for.
     numbers: dict[Value, int] = field(init=False, repr=False, default_factory=dict[Value, int])
-    entries: dict[int, list[int]] = field(init=False, repr=False, default_factory=dict[int, list[int]])
+    entries: dict[int, list[Entry]] = field(init=False, repr=False, default_factory=dict[int, list[Entry]])
 
     def number(self, value: Value) -> int:
         """The number of a value of the propagated program."""
@@ -91,13 +91,12 @@ class Reasons:
 
     def events(self, value: Value) -> list[Event]:
         """Every gain of axes of a value, in the order in which they came."""
-        entries, log = self._entries(self.number(value)), self.applied
-        return [self._event(log, i, m) for i in entries for m in log.changes[i].moves]
+        return [self._event(e, m) for e in self._entries(self.number(value)) for m in e.change.moves]
 
     def losses(self, value: Value) -> list[Event]:
         """The gains that other steps proposed in the very batch in which the value took something else."""
-        number, log = self.number(value), self.lost
-        return [self._event(log, i, m) for i, v in enumerate(log.values) if v == number for m in log.changes[i].moves]
+        number = self.number(value)
+        return [self._event(e, m) for e in self.lost if e.value == number for m in e.change.moves]
 
     def chains(self, value: Value, dim: int) -> list[Chain]:
         """How each piece of a dimension's axes came there, one chain a piece, major to minor."""
@@ -107,35 +106,33 @@ class Reasons:
         chains: list[Chain] = []
         while todo:
             number, dim, axis, batch, events = todo.pop()
-            for piece, entry, move in reversed(self._pieces(number, dim, axis, batch)):
-                if move is None:
+            for piece, came in reversed(self._pieces(number, dim, axis, batch)):
+                if came is None:
                     chains.append(Chain(piece, self.values[number], tuple(events)))
                     continue
-                source = self.network.tensors[self.applied.steps[entry]][move.source]
-                path = [*events, self._event(self.applied, entry, move)]
-                todo.append((source, move.source_dim, piece, self.applied.batches[entry], path))
+                entry, move = came
+                source = self.network.tensors[entry.step][move.source]
+                todo.append((source, move.source_dim, piece, entry.batch, [*events, self._event(entry, move)]))
         return chains
 
-    def _pieces(self, number: int, dim: int, axis: Axis, batch: int) -> list[tuple[Axis, int, Move | None]]:
+    def _pieces(self, number: int, dim: int, axis: Axis, batch: int) -> list[tuple[Axis, tuple[Entry, Move] | None]]:
         """The pieces in which an axis had come to a dimension before a batch, each with the entry and move it came by.
 
-        No move: the piece is the value's own annotation.
+        None: the piece is the value's own annotation.
         """
-        log = self.applied
-        moves = [(i, m) for i in self._entries(number) for m in log.changes[i].moves]
-        moves = [(i, m) for i, m in moves if m.dim == dim and log.batches[i] < batch]
+        moves = [(e, m) for e in self._entries(number) for m in e.change.moves if m.dim == dim and e.batch < batch]
         start = self.states.items[self.initial[number]].sharding.dims[dim].axes
-        found: list[tuple[Axis, int, Move | None]] = []
+        found: list[tuple[Axis, tuple[Entry, Move] | None]] = []
         for piece in atoms((axis,), cut_points(start, *(m.axes for _, m in moves))):
-            came = None if contains(start, piece) else next(((i, m) for i, m in moves if contains(m.axes, piece)), None)
-            found.append((piece, -1, None) if came is None else (piece, came[0], came[1]))
+            own = contains(start, piece)
+            found.append((piece, None if own else next(((e, m) for e, m in moves if contains(m.axes, piece)), None)))
         return found
 
-    def _entries(self, number: int) -> list[int]:
+    def _entries(self, number: int) -> list[Entry]:
         """The entries of the log about a value."""
         if not self.entries:
-            for i, v in enumerate(self.applied.values):
-                self.entries.setdefault(v, []).append(i)
+            for entry in self.applied:
+                self.entries.setdefault(entry.value, []).append(entry)
         return self.entries.get(number, [])
 
     def conflicts(self, value: Value) -> list[Conflict]:
@@ -189,15 +186,15 @@ class Reasons:
                 return f"the tensor is unreduced or manual over {text((axis,))}"
         return f"a dimension of size {size} cannot be split so: too small, or its shards would not nest"
 
-    def _event(self, log: Log, entry: int, move: Move) -> Event:
-        step, batch, values = log.steps[entry], log.batches[entry], self.values
+    def _event(self, entry: Entry, move: Move) -> Event:
+        step, values = entry.step, self.values
         return Event(
-            values[log.values[entry]],
+            values[entry.value],
             move.dim,
             move.axes,
             values[self.network.tensors[step][move.source]],
             move.source_dim,
             self.network.nodes[step],
-            self.levels[batch],
-            batch,
+            self.levels[entry.batch],
+            entry.batch,
         )

@@ -9,8 +9,8 @@ ops are stored.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 from gspmd.propagation.levels import FIRST_BACKWARD
 from gspmd.propagation.network import Network
@@ -23,36 +23,23 @@ _DEEPEST = 1 << 39
 _Offers = dict[int, list[tuple[int, Change]]]  # per value the steps that propose, and what
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
-    """What happened to values, one entry in each list.
+class Entry(NamedTuple):
+    """What happened to a value, or, in a log of what was lost, did not: the step that spoke, when, and what it said."""
 
-    The value, the step that spoke, the batch, what it said, and the value's state afterwards (in a log of lost
-    proposals: the state that it lost to).
-    """
-
-    values: list[int] = field(default_factory=list[int])
-    steps: list[int] = field(default_factory=list[int])
-    batches: list[int] = field(default_factory=list[int])
-    changes: list[Change] = field(default_factory=list[Change])
-    states: list[int] = field(default_factory=list[int])
-
-    def add(self, value: int, step: int, batch: int, change: Change, state: int) -> None:
-        """Note one entry down."""
-        self.values.append(value)
-        self.steps.append(step)
-        self.batches.append(batch)
-        self.changes.append(change)
-        self.states.append(state)
+    value: int
+    step: int
+    batch: int
+    change: Change
 
 
 class Search:
-    """The state of every value, the waiting batches, and the log of what was applied and what lost."""
+    """The state of every value, the waiting batches, and logs of what was applied and what lost."""
 
     def __init__(self, network: Network, states: States, initial: list[int]) -> None:
         self.network, self.states = network, states
         self.state = list(initial)
-        self.applied, self.lost = Log(), Log()
+        self.applied: list[Entry] = []
+        self.lost: list[Entry] = []
         self.levels: list[int] = []  # of each batch
         memos: dict[int, tuple[dict[tuple[int, ...], tuple[Change, ...]], ...]] = {}
         visits: dict[int, tuple[tuple[int, int, int], ...]] = {}
@@ -147,21 +134,21 @@ class Search:
     def _settle(self, offers: _Offers) -> list[int]:
         """Merge a batch's proposals into the values' states, those with most axes first; the values that changed."""
         items, merge, state = self.states.items, self.states.merge, self.state
-        batch, note = len(self.levels) - 1, self.applied.add
+        batch, note = len(self.levels) - 1, self.applied.append
         for value, proposed in offers.items():
             if len(proposed) == 1:
                 step, change = proposed[0]
                 state[value] = change.state
-                note(value, step, batch, change, change.state)
+                note(Entry(value, step, batch, change))
                 continue
             proposed.sort(key=lambda offer: items[offer[1].state].order)
             for step, change in proposed:
                 merged = merge(state[value], change.state)
                 if merged == CLASH:
-                    self.lost.add(value, step, batch, change, state[value])
+                    self.lost.append(Entry(value, step, batch, change))
                 elif merged != state[value]:
                     state[value] = merged
-                    note(value, step, batch, change, merged)
+                    note(Entry(value, step, batch, change))
         return list(offers)
 
 

@@ -83,6 +83,6 @@ def test_random_programs_do_propagate_and_do_conflict() -> None:
         result, reasons = propagate(random_program(seed))
         values += len(all_values(result.body))
         split += sum(bool(v.type.sharding.used) for v in all_values(result.body))  # type: ignore[union-attr]
-        lost += len(reasons.lost.values)
+        lost += len(reasons.lost)
     assert split > values / 3
     assert lost >= 10

@@ -29,7 +29,7 @@ def test_weights_and_moments_follow_their_annotations() -> None:
     for name, at in params.items():
         assert at == ("[data, _, _]" if name == "x" else expected[name[:2]])
     assert outputs(program) == [at for _ in range(2) for at in expected.values() for _ in range(3)]
-    assert not reasons.lost.values
+    assert not reasons.lost
 
 
 def test_no_activation_of_the_batch_is_whole() -> None:
