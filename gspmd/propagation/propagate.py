@@ -53,16 +53,16 @@ def _propagate(program: Program) -> tuple[Program, Reasons]:
 
 def _mesh_of(program: Program, network: Network) -> Mesh:
     """The program's mesh, checked against every annotation; the mesh of one device if there is none."""
-    annotated = [(v, t.sharding) for v, t in ((v, v.type) for v in network.values) if t.sharding is not None]
+    annotated = [(t, t.sharding) for t in network.types if t.sharding is not None]
     if program.mesh is None and not annotated:
         return Mesh({})
     mesh = program.mesh or annotated[0][1].mesh
-    for value, sharding in annotated:
+    for type_, sharding in annotated:
         if sharding.mesh != mesh:
             raise ShardingError(
                 f"a tensor is annotated on the mesh {sharding.mesh.text()}, the program is on {mesh.text()}",
                 rule="propagation.C1",
-                loc=next((n.loc for n in program.body.walk() if value in n.results), None),
+                loc=next((n.loc for n in program.body.walk() if any(v.type == type_ for v in n.results)), None),
                 fix="use one mesh in the whole program",
             )
     return mesh
